@@ -1,0 +1,1 @@
+"""Pure maths on arrays and tensors; nothing here imports Ray."""

@@ -1,0 +1,1 @@
+"""Data structures with bounds and counters, free of reinforcement learning."""
