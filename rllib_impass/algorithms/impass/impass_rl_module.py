@@ -1,0 +1,149 @@
+"""The Gaussian encoder and its critic (IMPASS paper, § 4.1 and Fig. 3)."""
+
+import math
+from typing import Any
+
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
+from ray.rllib.core.rl_module.rl_module import RLModule
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from ray.rllib.utils.annotations import override
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rllib_impass.ops import gaussian
+from rllib_impass.ops.moments import Moments, merge_moments
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "silu": nn.SiLU,
+}
+
+
+class ObservationNormalizer(nn.Module):
+    """Shifts and scales single states by running statistics, then clips.
+
+    The statistics are buffers: the learner updates them, and they travel to the actors
+    and into checkpoints with the weights. Stacked states share those of one state.
+
+    Args:
+        frame_size: length of a single state.
+        clip: largest magnitude of a normalised number.
+    """
+
+    def __init__(self, frame_size: int, clip: float) -> None:
+        super().__init__()
+        self.clip = clip
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("mean", torch.zeros(frame_size))
+        self.register_buffer("var", torch.ones(frame_size))
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Normalises ``[..., k * d]`` frame by frame."""
+        frames = states.unflatten(-1, (-1, len(self.mean)))
+        frames = (frames - self.mean) * torch.rsqrt(self.var + 1e-8)
+        return frames.clamp(-self.clip, self.clip).flatten(-2)
+
+    @torch.no_grad()
+    def update(self, batch: Moments) -> None:
+        """Merges the moments of newly seen single states."""
+        seen = Moments(self.count.double(), self.mean.double(), self.var.double())
+        merged = merge_moments(seen, batch)
+        self.count.copy_(merged.count)
+        self.mean.copy_(merged.mean)
+        self.var.copy_(merged.var)
+
+
+class GaussianEncoderRLModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
+    """Encodes a stacked state into the mean and sigma of the action; separate critic.
+
+    Reads from ``model_config`` (defaults: ``IMPASSConfig``): RLlib's ``fcnet_hiddens``
+    and ``fcnet_activation``, and ``num_stacked_states``, ``normalize_observations``,
+    ``observation_clip``, ``initial_sigma``, ``sigma_floor``, ``sigma_ceiling``.
+    """
+
+    @override(RLModule)
+    def setup(self) -> None:
+        config = self.model_config
+        (state_size,) = self.observation_space.shape
+        (action_size,) = self.action_space.shape
+        hiddens = list(config["fcnet_hiddens"])
+        activation = ACTIVATIONS[config["fcnet_activation"]]
+
+        self.normalizer: ObservationNormalizer | None = None
+        if config["normalize_observations"]:
+            self.normalizer = ObservationNormalizer(
+                state_size // config["num_stacked_states"], config["observation_clip"]
+            )
+        self.encoder = _mlp([state_size, *hiddens], activation)
+        self.mean_head = _linear(hiddens[-1], action_size, gain=0.01)
+        self.sigma_head = _linear(hiddens[-1], action_size, gain=0.01)
+        self.critic = nn.Sequential(
+            _mlp([state_size, *hiddens], activation), _linear(hiddens[-1], 1, gain=1.0)
+        )
+        self.sigma_floor = config["sigma_floor"]
+        self.sigma_ceiling = config["sigma_ceiling"]
+        with torch.no_grad():
+            initial = config["initial_sigma"] - self.sigma_floor
+            self.sigma_head.bias.fill_(math.log(math.expm1(initial)))
+
+    @override(InferenceOnlyAPI)
+    def get_non_inference_attributes(self) -> list[str]:
+        return ["critic"]
+
+    @override(TorchRLModule)
+    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        mean, sigma = self.encode(batch[Columns.OBS])
+        return {Columns.ACTION_DIST_INPUTS: torch.cat([mean, sigma.log()], dim=-1)}
+
+    @override(TorchRLModule)
+    def _forward_exploration(
+        self, batch: dict[str, Any], **kwargs: Any
+    ) -> dict[str, Any]:
+        with torch.no_grad():
+            mean, sigma = self.encode(batch[Columns.OBS])
+            return {
+                Columns.ACTIONS: gaussian.sample(mean, sigma),
+                # RLlib's diagonal Gaussian is parameterised by the log of sigma.
+                Columns.ACTION_DIST_INPUTS: torch.cat([mean, sigma.log()], dim=-1),
+            }
+
+    @override(TorchRLModule)
+    def _forward_inference(
+        self, batch: dict[str, Any], **kwargs: Any
+    ) -> dict[str, Any]:
+        with torch.no_grad():
+            mean, _ = self.encode(batch[Columns.OBS])
+            return {Columns.ACTIONS: mean}
+
+    @override(ValueFunctionAPI)
+    def compute_values(
+        self, batch: dict[str, Any], embeddings: Any | None = None
+    ) -> Tensor:
+        return self.critic(self._normalize(batch[Columns.OBS])).squeeze(-1)
+
+    def encode(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and sigma of the action distribution, equation 8."""
+        features = self.encoder(self._normalize(states))
+        sigma = functional.softplus(self.sigma_head(features)) + self.sigma_floor
+        return self.mean_head(features), sigma.clamp(max=self.sigma_ceiling)
+
+    def _normalize(self, states: Tensor) -> Tensor:
+        return states if self.normalizer is None else self.normalizer(states)
+
+
+def _mlp(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for size_in, size_out in zip(sizes[:-1], sizes[1:], strict=True):
+        layers += [_linear(size_in, size_out, gain=math.sqrt(2.0)), activation()]
+    return nn.Sequential(*layers)
+
+
+def _linear(size_in: int, size_out: int, gain: float) -> nn.Linear:
+    layer = nn.Linear(size_in, size_out)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer

@@ -1,0 +1,1 @@
+"""Environments and how they are sampled."""

@@ -1,0 +1,257 @@
+"""The actor: steps a vector env and returns arrays instead of episode objects."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core.columns import Columns
+from ray.rllib.env.env_runner import ENV_STEP_FAILURE
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
+from ray.rllib.utils.actor_manager import FaultAwareApply
+from ray.rllib.utils.annotations import override
+from ray.rllib.utils.metrics import RLMODULE_INFERENCE_TIMER
+
+from rllib_impass.env.trajectory import Trajectory
+from rllib_impass.env.trajectory_recorder import TrajectoryRecorder
+from rllib_impass.env.vector_envs import (
+    EnvPoolVectorEnv,
+    FiniteActions,
+    choose_backend,
+    to_action_space,
+)
+from rllib_impass.ops.returns import discounted_returns, mean_abs_second_difference
+
+ACTION_SMOOTHNESS = "action_smoothness"
+NUM_NONFINITE_COLUMNS = "num_nonfinite_columns_lifetime"
+NUM_NONFINITE_ACTIONS = "num_nonfinite_actions_lifetime"
+RETURNS_SO_FAR = "returns_so_far"
+
+# An env that fails this often within one fragment will not get better by itself.
+_MAX_ENV_FAILURES_PER_FRAGMENT = 3
+
+
+class TrajectoryEnvRunner(SingleAgentEnvRunner):
+    """Samples Trajectories for training; everything else as RLlib's own runner.
+
+    The fast path costs one batched forward pass and one vector-env step per time step.
+    Evaluation, and training when ``config.why_episodes()`` gives a reason, go through
+    RLlib's episodes, connectors and callbacks.
+    """
+
+    @override(SingleAgentEnvRunner)
+    def __init__(self, *, config: AlgorithmConfig, **kwargs: Any) -> None:
+        self._num_env_builds = 0
+        self._env_is_suspect = False
+        self._episode_return_carry: dict[str, float] = {}
+        super().__init__(config=config, **kwargs)
+        self._recorder: TrajectoryRecorder | None = None
+        self._samples_trajectories = (
+            self.env is not None
+            and not self.config.in_evaluation
+            and self.config.why_episodes() is None
+        )
+        if self._samples_trajectories:
+            self._recorder = self._make_recorder()
+
+    @override(SingleAgentEnvRunner)
+    def make_env(self) -> None:
+        self._num_env_builds += 1
+        env, mode = self.config.env, self.config.gym_env_vectorize_mode
+        backend = "gymnasium"
+        if not self.config.in_evaluation:
+            choice = choose_backend(
+                self.config.vector_backend, env, self.config.env_config
+            )
+            backend = choice.name
+        self._seed = self._spread_seed()
+        if backend == "envpool":
+            self.config.env = lambda context: EnvPoolVectorEnv(
+                env, context["num_envs"], self._seed
+            )
+            self.config.gym_env_vectorize_mode = "vector_entry_point"
+        try:
+            super().make_env()
+        finally:
+            self.config.env, self.config.gym_env_vectorize_mode = env, mode
+        # Under the info wrapper, so that both sampling paths are guarded.
+        self.env.env = FiniteActions(self.env.env)
+        self._env_is_suspect = False
+
+    @override(FaultAwareApply)
+    def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        # RLlib's version sleeps for a minute and ends the process, and the driver never
+        # sees why. This one reports the error as it is and rebuilds the env.
+        try:
+            return func(self, *args, **kwargs)
+        except Exception:
+            self._env_is_suspect = True
+            raise
+
+    @override(SingleAgentEnvRunner)
+    def sample(self, **kwargs: Any) -> list[Trajectory] | list[SingleAgentEpisode]:
+        if self._env_is_suspect:
+            self.make_env()
+        return super().sample(**kwargs)
+
+    @override(SingleAgentEnvRunner)
+    def _sample(
+        self,
+        *,
+        num_timesteps: int | None = None,
+        num_episodes: int | None = None,
+        explore: bool,
+        random_actions: bool = False,
+        force_reset: bool = False,
+    ) -> list[Trajectory] | list[SingleAgentEpisode]:
+        if self._samples_trajectories and num_episodes is None and not random_actions:
+            if force_reset or self._needs_initial_reset:
+                self._reset_recorder()
+            return [self._sample_trajectory()]
+        episodes = super()._sample(
+            num_timesteps=num_timesteps,
+            num_episodes=num_episodes,
+            explore=explore,
+            random_actions=random_actions,
+            force_reset=force_reset,
+        )
+        return self._finish_episodes(episodes)
+
+    @torch.inference_mode()
+    def _sample_trajectory(self) -> Trajectory:
+        num_failures, inference_s, step = 0, 0.0, 0
+        num_steps = self.config.get_rollout_fragment_length(self.worker_index)
+        while step < num_steps:
+            started = time.perf_counter()
+            states = torch.from_numpy(self._recorder.states).to(self._device)
+            out = self.module.forward_exploration({Columns.OBS: states})
+            actions = out[Columns.ACTIONS].cpu().numpy()
+            inference_s += time.perf_counter() - started
+
+            result = self._try_env_step(self._to_action_space(actions))
+            if isinstance(result, str) and result == ENV_STEP_FAILURE:
+                num_failures += 1
+                if num_failures >= _MAX_ENV_FAILURES_PER_FRAGMENT:
+                    raise RuntimeError(
+                        f"env={self.config.env!r} failed {num_failures} times within "
+                        "one fragment; the log above has the errors"
+                    )
+                self._reset_recorder()
+                step = 0
+                continue
+            dist_inputs = out[Columns.ACTION_DIST_INPUTS].cpu().numpy()
+            self._recorder.record(actions, dist_inputs, *result[:4])
+            step += 1
+        self.metrics.log_value(
+            RLMODULE_INFERENCE_TIMER, inference_s / num_steps, reduce="ema"
+        )
+        return self._cut()
+
+    def _cut(self) -> Trajectory:
+        trajectory = self._recorder.cut(self._weights_seq_no)
+        trajectory, num_bad_columns = trajectory.without_nonfinite_columns()
+        ages = np.where(trajectory.valid, trajectory.ages[:-1], 0)
+        self._log_smoothness(
+            mean_abs_second_difference(np.clip(trajectory.actions, -1.0, 1.0), ages)
+        )
+        self._log_nonfinite(num_bad_columns)
+
+        episodes = self._recorder.finished_episodes
+        num_steps = trajectory.num_valid_steps
+        self._increase_sampled_metrics(num_steps, len(episodes))
+        if num_steps:
+            self._log_env_steps(self._metrics_num_env_steps_sampled, num_steps)
+        for episode in episodes:
+            if math.isfinite(episode.episode_return):
+                self._log_episode_metrics(
+                    episode.length, episode.episode_return, episode.seconds
+                )
+        episodes.clear()
+        return trajectory
+
+    def _reset_recorder(self) -> None:
+        observations, _ = self._try_env_reset(
+            seed=self._seed if self._needs_initial_reset else None
+        )
+        self._recorder.reset(observations)
+        self._needs_initial_reset = False
+
+    def _make_recorder(self) -> TrajectoryRecorder:
+        space = self.env.single_action_space
+        self._to_action_space = to_action_space(
+            space,
+            normalize=self.config.normalize_actions,
+            clip=self.config.clip_actions,
+        )
+        return TrajectoryRecorder(
+            num_steps=self.config.get_rollout_fragment_length(self.worker_index),
+            num_envs=self.num_envs,
+            frame_size=math.prod(self.env.single_observation_space.shape),
+            action_size=math.prod(space.shape),
+            num_stacked_states=self.config.num_stacked_states,
+            gamma=self.config.gamma,
+        )
+
+    def _spread_seed(self) -> int | None:
+        """A seed of its own for every runner and every rebuilt env.
+
+        RLlib's ``seed + worker_index`` overlaps: a vector env seeds its copies with
+        consecutive numbers. Without a seed, fresh entropy: EnvPool's default is 42.
+        """
+        if self.config.in_evaluation:
+            return self._seed
+        key = None
+        if self.config.seed is not None:
+            key = [self.config.seed, self.worker_index or 0, self._num_env_builds]
+        # 31 bits less room for the consecutive seeds of the copies.
+        return int(np.random.SeedSequence(key).generate_state(1)[0] % (2**31 - 2**16))
+
+    def _finish_episodes(
+        self, episodes: list[SingleAgentEpisode]
+    ) -> list[SingleAgentEpisode]:
+        """What the recorder does for Trajectories, for RLlib's episodes."""
+        finite = [episode for episode in episodes if _is_finite(episode)]
+        for episode in finite:
+            actions = np.clip(episode.get_actions(), -1.0, 1.0)
+            actions = actions.reshape(len(episode), 1, -1)
+            ages = np.arange(len(episode))[:, None]
+            self._log_smoothness(mean_abs_second_difference(actions, ages))
+            if not self.config.in_evaluation:
+                self._add_returns_so_far(episode)
+        self._log_nonfinite(len(episodes) - len(finite))
+        return finite
+
+    def _add_returns_so_far(self, episode: SingleAgentEpisode) -> None:
+        rewards = episode.get_rewards()[:, None]
+        carry = np.array([self._episode_return_carry.pop(episode.id_, 0.0)])
+        starts = np.zeros(rewards.shape, bool)
+        returns = discounted_returns(rewards, starts, carry, self.config.gamma)[:, 0]
+        if not episode.is_done:
+            self._episode_return_carry[episode.id_] = returns[-1]
+        episode.extra_model_outputs[RETURNS_SO_FAR] = InfiniteLookbackBuffer(
+            returns.astype(np.float32)
+        )
+
+    def _log_smoothness(self, value: float) -> None:
+        if math.isfinite(value):
+            self.metrics.log_value(ACTION_SMOOTHNESS, value, window=100)
+
+    def _log_nonfinite(self, num_bad_columns: int) -> None:
+        self.metrics.log_value(
+            NUM_NONFINITE_COLUMNS, num_bad_columns, reduce="lifetime_sum"
+        )
+        guard: FiniteActions = self.env.env
+        self.metrics.log_value(
+            NUM_NONFINITE_ACTIONS, guard.num_nonfinite_actions, reduce="lifetime_sum"
+        )
+        guard.num_nonfinite_actions = 0
+
+
+def _is_finite(episode: SingleAgentEpisode) -> bool:
+    columns = (episode.get_observations(), episode.get_rewards(), episode.get_actions())
+    return all(np.isfinite(column).all() for column in columns)
