@@ -171,4 +171,6 @@ def to_action_space(
 
 def _as_float32(space: gym.spaces.Box) -> gym.spaces.Box:
     """EnvPool declares float64 actions where gymnasium declares float32."""
-    return gym.spaces.Box(space.low, space.high, space.shape, np.float32)
+    return gym.spaces.Box(
+        space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32
+    )

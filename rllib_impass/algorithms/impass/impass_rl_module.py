@@ -1,5 +1,6 @@
 """The Gaussian encoder and its critic (IMPASS paper, § 4.1 and Fig. 3)."""
 
+import itertools
 import math
 from typing import Any
 
@@ -137,7 +138,7 @@ class GaussianEncoderRLModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI)
 
 def _mlp(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for size_in, size_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for size_in, size_out in itertools.pairwise(sizes):
         layers += [_linear(size_in, size_out, gain=math.sqrt(2.0)), activation()]
     return nn.Sequential(*layers)
 

@@ -1,0 +1,1 @@
+"""Algorithms: one folder each, built on the actor-learner they share."""

@@ -1,0 +1,255 @@
+"""What all actor-learners share: sampling that neither spins nor loses data."""
+
+import logging
+import time
+from collections import Counter
+from typing import Any
+
+import ray
+from ray import ObjectRef
+from ray.actor import ActorHandle
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.impala import IMPALA
+from ray.rllib.core import ALL_MODULES, COMPONENT_RL_MODULE
+from ray.rllib.core.learner.training_data import TrainingData
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.annotations import override
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    LEARNER_RESULTS,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_ENV_STEPS_TRAINED_LIFETIME,
+    WEIGHTS_SEQ_NO,
+)
+
+from rllib_impass.algorithms.actor_learner_config import ActorLearnerConfig
+from rllib_impass.algorithms.runner_state_server import RunnerStateServer
+from rllib_impass.env.vector_envs import choose_backend
+
+logger = logging.getLogger(__name__)
+
+NUM_RUNNER_FAILURES = "num_env_runner_failures_lifetime"
+NUM_SAMPLES_WAITING = "num_samples_waiting_for_a_batch"
+
+_SAMPLE = "sample_get_state_and_metrics"
+# How often dead runners are asked if they are back, and learners if they live.
+_POLL_INTERVAL_S = 1.0
+# Pause while nothing can be requested: learners are full, or every runner is gone.
+_BACK_PRESSURE_PAUSE_S = 0.02
+
+
+class ActorLearner(IMPALA):
+    """Asynchronous actors feed learners through the driver, by reference.
+
+    Nothing is dropped: if learners are busy, batches wait here, no new samples are
+    requested, and the actors feel it.
+    """
+
+    config: ActorLearnerConfig
+
+    @override(IMPALA)
+    def setup(self, config: AlgorithmConfig) -> None:
+        # Before the runners, so that its process starts while theirs do.
+        server = self._start_state_server() if config.num_env_runners > 0 else None
+        super().setup(config)
+        self._waiting: list[ObjectRef] = []
+        self._failures_in_a_row: Counter[int] = Counter()
+        self._last_failure: Exception | None = None
+        self._last_sample_s = self._last_probe_s = self._last_poll_s = time.monotonic()
+        if server is not None:
+            self._connect_to(server)
+        self._say_how_it_samples()
+
+    @override(IMPALA)
+    def training_step(self) -> None:
+        if self.config.num_env_runners == 0:
+            self._train_in_turns()
+            return
+        if len(self._waiting) < self.config.samples_per_batch:
+            self.env_runner_group.foreach_env_runner_async(_SAMPLE, tag=_SAMPLE)
+        self._waiting += self._collect_samples()
+        self._feed_learners()
+        self.metrics.log_value(NUM_SAMPLES_WAITING, len(self._waiting), window=1)
+
+    @override(IMPALA)
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        # RLlib asks before every training step and waits for the answer each time.
+        now = time.monotonic()
+        if now - self._last_probe_s < _POLL_INTERVAL_S:
+            return []
+        self._last_probe_s = now
+        return super().restore_env_runners(env_runner_group)
+
+    @classmethod
+    @override(Algorithm)
+    def _should_create_evaluation_env_runners(
+        cls, eval_config: AlgorithmConfig
+    ) -> bool:
+        # Always: `evaluate()` then works without being planned for, and never steps
+        # the training envs.
+        return True
+
+    def _train_in_turns(self) -> None:
+        """One process, no actors: sample, train, repeat; reproducible for a seed."""
+        for _ in range(self.config.samples_per_batch):
+            self._waiting.append(ray.put(self.env_runner.sample()))
+        self.metrics.aggregate([self.env_runner.get_metrics()], key=ENV_RUNNER_RESULTS)
+        batch, self._waiting = self._waiting, []
+        self._update_learners(batch)
+        self._raise_first_error(
+            self.learner_group.foreach_learner(
+                lambda learner: learner.wait_until_idle()
+            )
+        )
+        self._update_learners([])
+        self.env_runner_group.sync_weights(
+            from_worker_or_learner_group=self.learner_group, inference_only=True
+        )
+
+    def _collect_samples(self) -> list[ObjectRef]:
+        """Waits for a sample to be ready, then takes all that are."""
+        manager = self.env_runner_group._worker_manager
+        in_flight, _, _ = manager._filter_calls_by_tag(_SAMPLE)
+        if in_flight:
+            # RLlib's own wait ends when all requests are done, not when one is.
+            timeout = self.config.timeout_s_sampler_manager
+            ray.wait(in_flight, num_returns=1, timeout=timeout, fetch_local=False)
+        else:
+            time.sleep(_BACK_PRESSURE_PAUSE_S)
+        refs, metrics, connector_states = [], [], []
+        for result in manager.fetch_ready_async_reqs(tags=_SAMPLE):
+            if result.ok:
+                ref, states, runner_metrics = result.get()
+                refs.append(ref)
+                metrics.append(runner_metrics)
+                connector_states.append(states)
+                self._failures_in_a_row[result.actor_id] = 0
+            else:
+                self._note_failure(result.actor_id, result.get())
+        if refs:
+            self._last_sample_s = time.monotonic()
+            self.metrics.aggregate(metrics, key=ENV_RUNNER_RESULTS)
+            self._push_connector_states(connector_states)
+        else:
+            self._check_for_stall()
+        return refs
+
+    def _feed_learners(self) -> None:
+        size = self.config.samples_per_batch
+        while len(self._waiting) >= size and self._learners_have_room():
+            batch, self._waiting = self._waiting[:size], self._waiting[size:]
+            self._update_learners(batch)
+        if time.monotonic() - self._last_poll_s > _POLL_INTERVAL_S:
+            # Without data an update only reports: a dead learner is noticed even while
+            # the envs are too slow to fill a batch.
+            self._update_learners([])
+
+    def _learners_have_room(self) -> bool:
+        if self.learner_group.is_local:
+            # Its queue makes us wait.
+            return True
+        limit = self.config.max_requests_in_flight_per_learner
+        if self._num_learner_requests() >= limit:
+            self._update_learners([])
+        return self._num_learner_requests() < limit
+
+    def _num_learner_requests(self) -> int:
+        # Of all learners together: RLlib drops a batch silently if one learner alone
+        # has reached its limit.
+        return self.learner_group.get_stats()[
+            "actor_manager_num_outstanding_async_reqs"
+        ]
+
+    def _update_learners(self, refs: list[ObjectRef]) -> None:
+        self._last_poll_s = time.monotonic()
+        results = self.learner_group.update(
+            training_data=TrainingData(episodes_refs=refs),
+            timesteps=self._timesteps(),
+            async_update=self.learner_group.is_remote,
+            # By reference: the driver must not load what it only passes on.
+            defer_solve_refs_to_learner=True,
+        )
+        self.metrics.aggregate([r for r in results if r], key=LEARNER_RESULTS)
+
+    def _timesteps(self) -> dict[str, int]:
+        sampled = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
+        trained = (LEARNER_RESULTS, ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME)
+        return {
+            NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(sampled, default=0),
+            NUM_ENV_STEPS_TRAINED_LIFETIME: self.metrics.peek(trained, default=0),
+        }
+
+    def _note_failure(self, runner_id: int, error: Exception) -> None:
+        config = self.config
+        self._last_failure = error
+        self._failures_in_a_row[runner_id] += 1
+        self.metrics.log_value(NUM_RUNNER_FAILURES, 1, reduce="lifetime_sum")
+        if not (config.restart_failed_env_runners or config.ignore_env_runner_failures):
+            raise error
+        in_a_row = self._failures_in_a_row[runner_id]
+        limit = config.num_consecutive_env_runner_failures_tolerance
+        logger.warning("env runner %d failed (%d in a row)", runner_id, in_a_row)
+        if in_a_row > limit:
+            raise RuntimeError(
+                f"env runner {runner_id} failed {in_a_row} times in a row "
+                f"(num_consecutive_env_runner_failures_tolerance={limit}): {error}"
+            ) from error
+
+    def _check_for_stall(self) -> None:
+        silence = time.monotonic() - self._last_sample_s
+        is_waiting_for_learners = len(self._waiting) >= self.config.samples_per_batch
+        if is_waiting_for_learners or silence < self.config.sample_timeout_s:
+            return
+        healthy = self.env_runner_group.num_healthy_remote_env_runners()
+        raise RuntimeError(
+            f"no sample for {silence:.0f} s; {healthy} of "
+            f"{self.config.num_env_runners} env runners are healthy. If the env is "
+            "this slow, raise env_runners(sample_timeout_s=...). "
+            f"Last failure: {self._last_failure!r}"
+        ) from self._last_failure
+
+    def _start_state_server(self) -> ActorHandle:
+        return (
+            ray.remote(RunnerStateServer)
+            .options(
+                num_cpus=0,
+                max_restarts=-1,
+                max_concurrency=self.config.env_runner_state_server_max_concurrency,
+            )
+            .remote()
+        )
+
+    def _connect_to(self, server: ActorHandle) -> None:
+        # IMPALA's attribute: it shares the server with restarted runners by itself.
+        self._env_runner_state_server = server
+
+        def pull_from_server(env_runner: Any) -> None:
+            env_runner._env_runner_state_server = server
+
+        self.env_runner_group.foreach_env_runner(pull_from_server)
+        self.learner_group.foreach_learner(lambda learner: learner.publish_to(server))
+
+    def _push_connector_states(self, connector_states: list[dict[str, Any]]) -> None:
+        if self.config.why_episodes() is None:
+            return
+        merged = self.env_runner_group.get_merged_env_runner_state(
+            config=self.config,
+            rl_module_state={WEIGHTS_SEQ_NO: 0},
+            connector_states=connector_states,
+            env_to_module=self.env_to_module_connector,
+            module_to_env=self.module_to_env_connector,
+        )
+        skipped = (WEIGHTS_SEQ_NO, COMPONENT_RL_MODULE)
+        self._env_runner_state_server.push_connector_states.remote(
+            {name: state for name, state in merged.items() if name not in skipped}
+        )
+
+    def _say_how_it_samples(self) -> None:
+        config = self.config
+        backend, reason = choose_backend(
+            config.vector_backend, config.env, config.env_config
+        )
+        logger.info("stepping %s with %s: %s", config.env, backend, reason)
+        if (why := config.why_episodes()) is not None:
+            logger.info("sampling RLlib episodes, which is slower: %s", why)

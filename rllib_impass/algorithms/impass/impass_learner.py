@@ -1,0 +1,387 @@
+"""The IMPASS learner: one V-trace computation, then minibatches, then discard.
+
+Equation numbers refer to the IMPASS paper.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.learner import Learner
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
+from ray.rllib.utils.annotations import override
+from ray.rllib.utils.checkpoints import Checkpointable
+from ray.rllib.utils.metrics import (
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_ENV_STEPS_TRAINED,
+    NUM_ENV_STEPS_TRAINED_LIFETIME,
+)
+from ray.rllib.utils.schedules.scheduler import Scheduler
+from ray.rllib.utils.typing import ModuleID, StateDict
+from torch import Tensor
+
+from rllib_impass.algorithms.async_learner import AsyncLearner
+from rllib_impass.algorithms.collectives import (
+    average_gradients,
+    max_over_learners,
+    moments_over_learners,
+)
+from rllib_impass.algorithms.impass.impass_rl_module import GaussianEncoderRLModule
+from rllib_impass.algorithms.impass.train_batch import (
+    TrainBatch,
+    from_episode_columns,
+    from_trajectories,
+)
+from rllib_impass.env.trajectory import Trajectory
+from rllib_impass.ops import gaussian
+from rllib_impass.ops.moments import Moments, batch_moments, merge_moments
+from rllib_impass.ops.vtrace import lambda_advantages, vtrace
+
+POLICY_LOSS = "policy_loss"
+VALUE_LOSS = "value_loss"
+ENTROPY = "entropy"
+ENTROPY_COEFF = "entropy_coeff"
+KL = "kl_behaviour_target"
+RHO_MEAN = "rho_mean"
+RHO_CLIPPED = "rho_clipped_fraction"
+POLICY_LAG_MEAN = "policy_lag_mean"
+POLICY_LAG_MAX = "policy_lag_max"
+GRAD_NORM = "grad_norm"
+REWARD_SCALE = "reward_scale"
+NUM_SKIPPED_UPDATES = "num_skipped_updates_lifetime"
+
+ENCODER, CRITIC = "encoder", "critic"
+RETURN_MOMENTS = "return_moments"
+
+# exp() of more overflows, and an infinite ratio times a masked zero is a NaN.
+_MAX_LOG_RATIO = 20.0
+
+
+class _Targets(NamedTuple):
+    """What V-trace yields for a batch; all ``[T, B]``."""
+
+    log_mu: Tensor
+    vs: Tensor
+    advantages: Tensor
+
+
+class IMPASSLearner(AsyncLearner):
+    """Trains a Gaussian encoder and its critic on each batch exactly once."""
+
+    @override(Learner)
+    def build(self) -> None:
+        # Before super(): it starts the thread that uses all of this.
+        self._return_moments = Moments(
+            *(torch.tensor(x, dtype=torch.double) for x in (0.0, [0.0], [1.0]))
+        )
+        self._shuffle = torch.Generator()
+        if self.config.seed is not None:
+            self._shuffle.manual_seed(self.config.seed)
+        self._num_skipped_in_a_row = 0
+        self._entropy_coeff = Scheduler(
+            fixed_value_or_schedule=self.config.entropy_coeff
+        )
+        super().build()
+
+    @classmethod
+    @override(Learner)
+    def rl_module_required_apis(cls) -> list[type]:
+        return [ValueFunctionAPI, InferenceOnlyAPI]
+
+    @override(Learner)
+    def configure_optimizers_for_module(
+        self, module_id: ModuleID, config: AlgorithmConfig | None = None
+    ) -> None:
+        """One Adam each for the encoder and the critic, with rates of their own."""
+        module = self.module[module_id]
+        critic_attributes = tuple(module.get_non_inference_attributes())
+        groups: dict[str, list[Tensor]] = {ENCODER: [], CRITIC: []}
+        for name, parameter in module.named_parameters():
+            is_critic = name.startswith(critic_attributes)
+            groups[CRITIC if is_critic else ENCODER].append(parameter)
+        for name, lr in ((ENCODER, config.lr), (CRITIC, config.critic_lr)):
+            self.register_optimizer(
+                module_id=module_id,
+                optimizer_name=name,
+                optimizer=torch.optim.Adam(groups[name], eps=1e-5, fused=True),
+                params=groups[name],
+                lr_or_lr_schedule=lr,
+            )
+
+    @override(AsyncLearner)
+    def train_on(self, samples: list[Any], timesteps: dict[str, Any]) -> None:
+        with self._metrics_lock:
+            self.before_gradient_based_update(timesteps=timesteps)
+        self._entropy_coeff.update(timesteps.get(NUM_ENV_STEPS_SAMPLED_LIFETIME, 0))
+        batch = self._make_batch(samples).to(self._device)
+        self._update_statistics(batch)
+        targets = self._compute_targets(batch)
+        self._train_in_minibatches(batch, targets)
+        with self._metrics_lock:
+            self.after_gradient_based_update(timesteps=timesteps)
+            self._log_steps_trained(int(batch.valid.sum()))
+
+    @override(Learner)
+    def compute_loss_for_module(
+        self,
+        *,
+        module_id: ModuleID,
+        config: AlgorithmConfig,
+        batch: dict[str, Tensor],
+        fwd_out: dict[str, Tensor],
+    ) -> Tensor:
+        """The three gradients of § 4.3, added up with their coefficients."""
+        mean, log_sigma = fwd_out[Columns.ACTION_DIST_INPUTS].chunk(2, dim=-1)
+        sigma = log_sigma.exp()
+        log_pi = gaussian.log_prob(batch[Columns.ACTIONS], mean, sigma)
+        values = self.module[module_id].compute_values(batch)
+        valid = batch[Columns.LOSS_MASK].float()
+        num_valid = valid.sum().clamp(min=1.0)
+
+        objective = self._policy_objective(batch, log_pi, config.policy_ratio_clip)
+        policy_loss = -(objective * valid).sum() / num_valid
+        errors = values - batch[Columns.VALUE_TARGETS]
+        value_loss = 0.5 * (errors.square() * valid).sum() / num_valid
+        entropy = (gaussian.entropy(sigma) * valid).sum() / num_valid
+        self.log_values(
+            {
+                POLICY_LOSS: policy_loss.item(),
+                VALUE_LOSS: value_loss.item(),
+                ENTROPY: entropy.item(),
+            },
+            key=module_id,
+        )
+        return (
+            policy_loss
+            + config.vf_loss_coeff * value_loss
+            # Maximised, against the paper's wording: it is there to explore.
+            - self._entropy_coeff.get_current_value() * entropy
+        )
+
+    @override(Checkpointable)
+    def get_state(self, *args: Any, **kwargs: Any) -> StateDict:
+        state = super().get_state(*args, **kwargs)
+        state[RETURN_MOMENTS] = [moment.numpy() for moment in self._return_moments]
+        return state
+
+    @override(Checkpointable)
+    def set_state(self, state: StateDict) -> None:
+        super().set_state(state)
+        if RETURN_MOMENTS in state:
+            self._return_moments = Moments(
+                *(torch.as_tensor(x, dtype=torch.double) for x in state[RETURN_MOMENTS])
+            )
+
+    def _make_batch(self, samples: list[Any]) -> TrainBatch:
+        if not samples:
+            return self._empty_batch()
+        if isinstance(samples[0], Trajectory):
+            return from_trajectories(samples)
+        columns = self._learner_connector(
+            rl_module=self.module,
+            batch={},
+            episodes=samples,
+            shared_data={},
+            metrics=self.metrics,
+        )
+        return from_episode_columns(columns[DEFAULT_MODULE_ID])
+
+    def _empty_batch(self) -> TrainBatch:
+        """One masked step: what a learner contributes when its samples were lost."""
+        module = self.module[DEFAULT_MODULE_ID]
+        states = torch.zeros(2, 1, *module.observation_space.shape)
+        action = torch.zeros(1, 1, *module.action_space.shape)
+        scalar = torch.zeros(1, 1)
+        return TrainBatch(
+            states=states,
+            actions=action,
+            means=action,
+            sigmas=action + 1.0,
+            rewards=scalar,
+            returns=scalar,
+            terminated=scalar.bool(),
+            valid=scalar.bool(),
+            weights_versions=scalar.long() + self._weights_seq_no,
+        )
+
+    @torch.no_grad()
+    def _update_statistics(self, batch: TrainBatch) -> None:
+        """Feeds the observation normaliser and the reward scale, on valid steps."""
+        valid = batch.valid.flatten()
+        module = self.module[DEFAULT_MODULE_ID]
+        if isinstance(module, GaussianEncoderRLModule) and module.normalizer:
+            frame_size = len(module.normalizer.mean)
+            frames = batch.states[:-1, :, -frame_size:].flatten(0, 1)
+            moments = moments_over_learners(batch_moments(frames, valid))
+            module.normalizer.update(moments)
+        if self.config.scale_rewards:
+            returns = batch.returns.reshape(-1, 1)
+            moments = moments_over_learners(batch_moments(returns, valid))
+            self._return_moments = merge_moments(
+                self._return_moments, Moments(*(m.cpu() for m in moments))
+            )
+
+    @property
+    def _reward_scale(self) -> float:
+        if not self.config.scale_rewards:
+            return 1.0
+        return float((self._return_moments.var + 1e-8).rsqrt())
+
+    @torch.no_grad()
+    def _compute_targets(self, batch: TrainBatch) -> _Targets:
+        """V-trace, once per batch (equations 1 and 12)."""
+        config, module = self.config, self.module[DEFAULT_MODULE_ID]
+        values = module.compute_values({Columns.OBS: batch.states})
+        out = module.forward_train({Columns.OBS: batch.states[:-1]})
+        mean, log_sigma = out[Columns.ACTION_DIST_INPUTS].chunk(2, dim=-1)
+        sigma = log_sigma.exp()
+        log_mu = gaussian.log_prob(batch.actions, batch.means, batch.sigmas)
+        log_rhos = gaussian.log_prob(batch.actions, mean, sigma) - log_mu
+        log_rhos = log_rhos.masked_fill(~batch.valid, -math.inf)
+
+        discounts = config.gamma * (batch.valid & ~batch.terminated)
+        rewards = batch.rewards * self._reward_scale
+        inputs = (discounts, rewards, values[:-1], values[-1])
+        vs, advantages = vtrace(
+            log_rhos,
+            *inputs,
+            clip_rho=config.vtrace_clip_rho_threshold,
+            clip_c=config.vtrace_clip_c_threshold,
+            clip_pg_rho=config.vtrace_clip_pg_rho_threshold,
+            lambda_=config.vtrace_lambda,
+        )
+        if config.policy_ratio_clip is not None:
+            # The clipped objective brings the importance weight itself.
+            advantages = lambda_advantages(vs, *inputs, lambda_=config.vtrace_lambda)
+        if config.normalize_advantages:
+            advantages = self._normalized(advantages, batch.valid)
+        kl = gaussian.kl_divergence(batch.means, batch.sigmas, mean, sigma)
+        self._log_off_policyness(batch, log_rhos, kl)
+        return _Targets(log_mu, vs, advantages)
+
+    def _normalized(self, advantages: Tensor, valid: Tensor) -> Tensor:
+        flat = advantages.reshape(-1, 1)
+        moments = moments_over_learners(batch_moments(flat, valid.flatten()))
+        mean, std = moments.mean.float(), moments.var.float().sqrt()
+        return (advantages - mean) / (std + 1e-8)
+
+    @staticmethod
+    def _policy_objective(
+        batch: dict[str, Tensor], log_pi: Tensor, ratio_clip: float | None
+    ) -> Tensor:
+        advantages = batch[Columns.ADVANTAGES]
+        if ratio_clip is None:
+            return log_pi * advantages
+        log_ratio = log_pi - batch[Columns.ACTION_LOGP]
+        ratio = log_ratio.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
+        clipped = ratio.clamp(1.0 - ratio_clip, 1.0 + ratio_clip)
+        return torch.minimum(ratio * advantages, clipped * advantages)
+
+    def _train_in_minibatches(self, batch: TrainBatch, targets: _Targets) -> None:
+        columns = {
+            Columns.OBS: batch.states[:-1].flatten(0, 1),
+            Columns.ACTIONS: batch.actions.flatten(0, 1),
+            Columns.ACTION_LOGP: targets.log_mu.flatten(),
+            Columns.ADVANTAGES: targets.advantages.flatten(),
+            Columns.VALUE_TARGETS: targets.vs.flatten(),
+            Columns.LOSS_MASK: batch.valid.flatten(),
+        }
+        num_rows = len(columns[Columns.LOSS_MASK])
+        size = self.config.minibatch_size or num_rows
+        num_minibatches = max_over_learners(math.ceil(num_rows / size), self._device)
+        for _ in range(self.config.num_epochs):
+            order = torch.randperm(num_rows, generator=self._shuffle).to(self._device)
+            shuffled = {name: column[order] for name, column in columns.items()}
+            for i in range(num_minibatches):
+                # Past its own end a learner still contributes, with weight zero.
+                rows = slice(i * size, (i + 1) * size)
+                minibatch = {name: column[rows] for name, column in shuffled.items()}
+                self._take_gradient_step(minibatch)
+
+    def _take_gradient_step(self, minibatch: dict[str, Tensor]) -> None:
+        module = self.module[DEFAULT_MODULE_ID]
+        optimizers = dict(self.get_optimizers_for_module(DEFAULT_MODULE_ID))
+        for optimizer in optimizers.values():
+            optimizer.zero_grad(set_to_none=True)
+        loss = self.compute_loss_for_module(
+            module_id=DEFAULT_MODULE_ID,
+            config=self.config,
+            batch=minibatch,
+            fwd_out=module.forward_train(minibatch),
+        )
+        loss.backward()
+        loss, num_valid = average_gradients(
+            [parameter.grad for parameter in module.parameters()],
+            loss.detach(),
+            minibatch[Columns.LOSS_MASK].sum(),
+        )
+
+        norms = {}
+        for name, optimizer in optimizers.items():
+            (group,) = optimizer.param_groups
+            limit = self.config.grad_clip or math.inf
+            norm = torch.nn.utils.clip_grad_norm_(group["params"], limit)
+            norms[f"{name.split('_')[-1]}_{GRAD_NORM}"] = norm.item()
+        is_finite = all(map(math.isfinite, [loss.item(), *norms.values()]))
+        if is_finite and num_valid > 0:
+            for optimizer in optimizers.values():
+                optimizer.step()
+            self._num_skipped_in_a_row = 0
+            self.log_values(norms, key=DEFAULT_MODULE_ID)
+        else:
+            self._note_skipped_update(is_finite)
+
+    def _note_skipped_update(self, is_finite: bool) -> None:
+        self._num_skipped_in_a_row += 1
+        with self._metrics_lock:
+            key = (DEFAULT_MODULE_ID, NUM_SKIPPED_UPDATES)
+            self.metrics.log_value(key, 1, reduce="lifetime_sum")
+        limit = self.config.max_consecutive_skipped_updates
+        if self._num_skipped_in_a_row >= limit:
+            reason = (
+                "no step was valid; the env returns NaN or infinity"
+                if is_finite
+                else "the loss or its gradient was not finite; lower lr, or look at "
+                "the scale of observations and rewards"
+            )
+            raise RuntimeError(
+                f"{limit} updates in a row were skipped "
+                f"(max_consecutive_skipped_updates={limit}): {reason}. "
+                "The weights are still finite."
+            )
+
+    def _log_off_policyness(
+        self, batch: TrainBatch, log_rhos: Tensor, kl: Tensor
+    ) -> None:
+        if not batch.valid.any():
+            return
+        rhos = log_rhos[batch.valid].exp()
+        lags = (self._weights_seq_no - batch.weights_versions)[batch.valid].float()
+        self.log_values(
+            {
+                RHO_MEAN: rhos.mean().item(),
+                RHO_CLIPPED: (
+                    (rhos > self.config.vtrace_clip_rho_threshold).float().mean().item()
+                ),
+                KL: kl[batch.valid].mean().item(),
+                POLICY_LAG_MEAN: lags.mean().item(),
+                POLICY_LAG_MAX: lags.max().item(),
+                REWARD_SCALE: self._reward_scale,
+                ENTROPY_COEFF: float(self._entropy_coeff.get_current_value()),
+            },
+            key=DEFAULT_MODULE_ID,
+        )
+
+    def _log_steps_trained(self, num_steps: int) -> None:
+        self.metrics.log_value(
+            (ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_steps, reduce="sum"
+        )
+        self.metrics.log_value(
+            (ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME),
+            num_steps,
+            reduce="lifetime_sum",
+            with_throughput=True,
+        )
