@@ -1,0 +1,17 @@
+"""Small configurations that run in seconds."""
+
+from rllib_impass import IMPASSConfig
+
+
+def small_config(env="InvertedPendulum-v5", config_class=IMPASSConfig, **env_config):
+    """One runner of four envs, batches of 64 steps, short iterations."""
+    return (
+        config_class()
+        .environment(env, env_config=env_config)
+        .env_runners(
+            num_env_runners=1, num_envs_per_env_runner=4, rollout_fragment_length=8
+        )
+        .training(train_batch_size_per_learner=64, minibatch_size=16)
+        .reporting(min_time_s_per_iteration=0, min_train_timesteps_per_iteration=256)
+        .debugging(seed=1)
+    )

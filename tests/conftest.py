@@ -1,0 +1,34 @@
+"""One Ray for the whole run; toy environments; nothing left behind."""
+
+import logging
+
+import pytest
+import ray
+
+
+@pytest.fixture(scope="session")
+def ray_session():
+    """A small local Ray, started by the first test that needs one."""
+    ray.init(
+        num_cpus=8,
+        object_store_memory=300 * 1024 * 1024,
+        include_dashboard=False,
+        logging_level=logging.ERROR,
+        log_to_driver=False,
+    )
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def build(ray_session):
+    """Builds algorithms and stops them again, whatever the test does."""
+    algorithms = []
+
+    def build(config):
+        algorithms.append(config.build_algo())
+        return algorithms[-1]
+
+    yield build
+    for algorithm in algorithms:
+        algorithm.stop()
