@@ -1,6 +1,8 @@
 """One Ray for the whole run; toy environments; nothing left behind."""
 
 import logging
+import os
+from pathlib import Path
 
 import pytest
 import ray
@@ -9,6 +11,8 @@ import ray
 @pytest.fixture(scope="session")
 def ray_session():
     """A small local Ray, started by the first test that needs one."""
+    # Workers import the toy environments from this folder.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)
     ray.init(
         num_cpus=8,
         object_store_memory=300 * 1024 * 1024,

@@ -50,7 +50,7 @@ class FaultyEnv(gym.Env):
     """Does one thing wrong, once or always.
 
     Args (in ``config``):
-        fault: "raise", "nan_observation", "nan_reward" or "hang_once".
+        fault: "raise", "nan_observation" or "nan_reward".
         at_step: from which step of the process's life on.
         marker: path of a file; if given, the fault happens only until it exists.
     """

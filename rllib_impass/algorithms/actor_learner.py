@@ -97,11 +97,11 @@ class ActorLearner(IMPALA):
         self.metrics.aggregate([self.env_runner.get_metrics()], key=ENV_RUNNER_RESULTS)
         batch, self._waiting = self._waiting, []
         self._update_learners(batch)
-        self._raise_first_error(
-            self.learner_group.foreach_learner(
-                lambda learner: learner.wait_until_idle()
-            )
-        )
+        for result in self.learner_group.foreach_learner(
+            lambda learner: learner.wait_until_idle()
+        ):
+            if not result.ok:
+                raise result.get()
         self._update_learners([])
         self.env_runner_group.sync_weights(
             from_worker_or_learner_group=self.learner_group, inference_only=True

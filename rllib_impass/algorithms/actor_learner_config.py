@@ -37,6 +37,7 @@ MEANINGLESS_SETTINGS = {
     "learner_queue_size": "set minibatch_queue_size",
     "num_aggregator_actors_per_learner": "learners batch trajectories themselves",
     "torch_skip_nan_gradients": "set max_consecutive_skipped_updates",
+    "grad_clip_by": "gradients are clipped by global norm, encoder and critic apart",
     "use_env_runner_state_server": "weights always go through our own server",
 }
 

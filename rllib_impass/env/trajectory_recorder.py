@@ -4,9 +4,11 @@ import time
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from rllib_impass.env.trajectory import Trajectory
+from rllib_impass.ops.gaussian import means_and_sigmas
 from rllib_impass.ops.returns import discounted_returns
 from rllib_impass.ops.state_stack import stack_states
 
@@ -100,13 +102,13 @@ class TrajectoryRecorder:
         returns = discounted_returns(
             self._rewards, starts, self._return_carry, self._gamma
         )
-        means, log_sigmas = np.split(self._dist_inputs, 2, axis=-1)
+        means, sigmas = means_and_sigmas(torch.from_numpy(self._dist_inputs))
         trajectory = Trajectory(
             frames=self._frames,
             ages=self._ages,
             actions=self._actions,
-            means=np.ascontiguousarray(means),
-            sigmas=np.exp(log_sigmas),
+            means=means.numpy(),
+            sigmas=sigmas.numpy(),
             rewards=self._rewards,
             returns=returns.astype(np.float32),
             terminated=self._terminated,

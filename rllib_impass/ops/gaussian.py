@@ -12,6 +12,15 @@ from torch import Tensor
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
+def means_and_sigmas(dist_inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Takes RLlib's ``[..., mean | log sigma]`` apart, contiguous.
+
+    The one place that does it: two ways of computing ``exp`` differ in the last bit.
+    """
+    mean, log_sigma = dist_inputs.chunk(2, dim=-1)
+    return mean.contiguous(), log_sigma.contiguous().exp()
+
+
 def sample(mean: Tensor, sigma: Tensor) -> Tensor:
     """``a = mu + eps * sigma`` with ``eps ~ N(0, 1)`` (paper, end of § 4.1)."""
     _check_same_shape(mean=mean, sigma=sigma)

@@ -182,8 +182,8 @@ def test_the_runner_reports_what_rllibs_runner_reports(ray_session):
         results[name] = runner.get_metrics()
     fast, slow = results["fast"], results["slow"]
     missing = set(slow) - set(fast)
-    # Timers of connectors, which the fast path does not have.
-    assert missing <= {"env_to_module_connector", "module_to_env_connector"}
+    # All but what concerns connectors, which the fast path does not have.
+    assert all(key.startswith(("env_to_module", "module_to_env")) for key in missing)
     for key in ("episode_return_mean", "episode_len_max", ACTION_SMOOTHNESS):
         assert np.isfinite(fast[key].peek())
     assert fast[NUM_ENV_STEPS_SAMPLED_LIFETIME].peek() < 6 * 15

@@ -1,6 +1,7 @@
 """Trajectories against a step-by-step account of what happened."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_the_learner_rebuilds_every_state_the_actor_saw():
     fragments, acted_on, _, _ = run(8)
     rebuilt = [stack_states(f.frames, f.ages) for f in fragments]
     np.testing.assert_array_equal(np.concatenate([r[:-1] for r in rebuilt]), acted_on)
-    for earlier, later in zip(rebuilt[:-1], rebuilt[1:], strict=True):
+    for earlier, later in itertools.pairwise(rebuilt):
         # The bootstrap state of a fragment is the first one of the next.
         np.testing.assert_array_equal(earlier[-1], later[0])
 

@@ -124,7 +124,9 @@ def test_non_finite_actions_never_reach_a_vector_env(backend, bad):
 
 
 def test_actions_are_fitted_to_the_space():
-    space = gym.spaces.Box(np.array([-2.0, 0.0]), np.array([2.0, 1.0]), dtype=np.float64)
+    space = gym.spaces.Box(
+        np.array([-2.0, 0.0]), np.array([2.0, 1.0]), dtype=np.float64
+    )
     actions = np.array([[-1.0, -1.0], [0.0, 0.0], [3.0, 3.0], [-3.0, 0.5]])
     unsquashed = to_action_space(space, normalize=True, clip=False)(actions)
     np.testing.assert_allclose(

@@ -134,8 +134,7 @@ class IMPASSLearner(AsyncLearner):
         fwd_out: dict[str, Tensor],
     ) -> Tensor:
         """The three gradients of § 4.3, added up with their coefficients."""
-        mean, log_sigma = fwd_out[Columns.ACTION_DIST_INPUTS].chunk(2, dim=-1)
-        sigma = log_sigma.exp()
+        mean, sigma = gaussian.means_and_sigmas(fwd_out[Columns.ACTION_DIST_INPUTS])
         log_pi = gaussian.log_prob(batch[Columns.ACTIONS], mean, sigma)
         values = self.module[module_id].compute_values(batch)
         valid = batch[Columns.LOSS_MASK].float()
@@ -236,8 +235,7 @@ class IMPASSLearner(AsyncLearner):
         config, module = self.config, self.module[DEFAULT_MODULE_ID]
         values = module.compute_values({Columns.OBS: batch.states})
         out = module.forward_train({Columns.OBS: batch.states[:-1]})
-        mean, log_sigma = out[Columns.ACTION_DIST_INPUTS].chunk(2, dim=-1)
-        sigma = log_sigma.exp()
+        mean, sigma = gaussian.means_and_sigmas(out[Columns.ACTION_DIST_INPUTS])
         log_mu = gaussian.log_prob(batch.actions, batch.means, batch.sigmas)
         log_rhos = gaussian.log_prob(batch.actions, mean, sigma) - log_mu
         log_rhos = log_rhos.masked_fill(~batch.valid, -math.inf)
@@ -368,12 +366,14 @@ class IMPASSLearner(AsyncLearner):
                 ),
                 KL: kl[batch.valid].mean().item(),
                 POLICY_LAG_MEAN: lags.mean().item(),
-                POLICY_LAG_MAX: lags.max().item(),
                 REWARD_SCALE: self._reward_scale,
                 ENTROPY_COEFF: float(self._entropy_coeff.get_current_value()),
             },
             key=DEFAULT_MODULE_ID,
         )
+        with self._metrics_lock:
+            key = (DEFAULT_MODULE_ID, POLICY_LAG_MAX)
+            self.metrics.log_value(key, lags.max().item(), reduce="max", window=100)
 
     def _log_steps_trained(self, num_steps: int) -> None:
         self.metrics.log_value(

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rllib_impass.env.trajectory import Trajectory
 from rllib_impass.env.trajectory_env_runner import RETURNS_SO_FAR
+from rllib_impass.ops.gaussian import means_and_sigmas
 from rllib_impass.ops.state_stack import stack_states
 
 
@@ -76,13 +77,13 @@ def from_episode_columns(columns: dict[str, Tensor]) -> TrainBatch:
     second form.
     """
     states = columns[Columns.OBS].float().unsqueeze(1)
-    means, log_sigmas = columns[Columns.ACTION_DIST_INPUTS].unsqueeze(1).chunk(2, -1)
+    means, sigmas = means_and_sigmas(columns[Columns.ACTION_DIST_INPUTS].unsqueeze(1))
     return TrainBatch(
         # Nothing depends on the state after the last row, which is masked.
         states=torch.cat([states, states[-1:]]),
         actions=columns[Columns.ACTIONS].unsqueeze(1),
         means=means,
-        sigmas=log_sigmas.exp(),
+        sigmas=sigmas,
         rewards=columns[Columns.REWARDS].float().unsqueeze(1),
         returns=columns[RETURNS_SO_FAR].float().unsqueeze(1),
         terminated=columns[Columns.TERMINATEDS].bool().unsqueeze(1),
