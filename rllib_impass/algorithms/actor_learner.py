@@ -170,7 +170,20 @@ class ActorLearner(IMPALA):
             # By reference: the driver must not load what it only passes on.
             defer_solve_refs_to_learner=True,
         )
+        self._check_learners()
         self.metrics.aggregate([r for r in results if r], key=LEARNER_RESULTS)
+
+    def _check_learners(self) -> None:
+        """RLlib passes over a failed learner, and drops its batches, without a word."""
+        if self.learner_group.is_local:
+            return
+        manager = self.learner_group._worker_manager
+        healthy, total = manager.num_healthy_actors(), manager.num_actors()
+        if healthy < total:
+            raise RuntimeError(
+                f"{healthy} of {total} learners are in service: one has failed, see "
+                "the log above. Restart from the last checkpoint."
+            )
 
     def _timesteps(self) -> dict[str, int]:
         sampled = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
