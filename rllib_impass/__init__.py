@@ -10,10 +10,13 @@ from rllib_impass.algorithms.impass import (
     IMPALANoSSConfig,
     IMPASSConfig,
 )
+from rllib_impass.utils.logs import configure_logging
 
 __version__ = version("rllib_impass")
 
 __all__ = ["IMPASS", "IMPALANoSS", "IMPALANoSSConfig", "IMPASSConfig"]
+
+configure_logging()
 
 # One name from class to plot: the class name is the name that Tune knows.
 for _algorithm in (IMPASS, IMPALANoSS):

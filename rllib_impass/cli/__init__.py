@@ -1,1 +1,5 @@
-"""The `rllib` command."""
+"""The `rllib` command: parse, call, print."""
+
+from rllib_impass.cli.app import main
+
+__all__ = ["main"]

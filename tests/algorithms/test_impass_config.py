@@ -64,6 +64,7 @@ def test_rllibs_model_config_is_understood():
         ({"vtrace_clip_rho_threshold": -1.0}, "vtrace_clip_rho_threshold"),
         ({"vtrace_lambda": 1.5}, "vtrace_lambda must be between 0 and 1"),
         ({"policy_ratio_clip": 0.0}, "policy_ratio_clip must be above 0"),
+        ({"vtrace_clip_pg_rho_threshold": 2.0}, "Set policy_ratio_clip=None"),
         ({"learner_queue_size": 9}, "set minibatch_queue_size"),
         ({"lr": [[0, 1e-3]]}, "lr"),
         ({"critic_lr": [[5, 1e-3], [10, 1e-4]]}, "critic_lr"),

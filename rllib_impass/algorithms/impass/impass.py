@@ -189,6 +189,12 @@ class IMPASSConfig(ActorLearnerConfig):
             self._value_error(
                 f"policy_ratio_clip must be above 0, or None for no clip, got {clip}."
             )
+        if clip is not None and self.vtrace_clip_pg_rho_threshold != 1.0:
+            self._value_error(
+                "vtrace_clip_pg_rho_threshold has no effect while policy_ratio_clip is "
+                "set: the clipped objective brings the importance weight itself. Set "
+                "policy_ratio_clip=None."
+            )
 
 
 class IMPASS(ActorLearner):

@@ -1,0 +1,53 @@
+"""What `rllib train` does once its arguments are parsed."""
+
+import logging
+import sys
+from pathlib import Path
+
+import ray
+from ray import tune
+from rich.console import Console
+
+import rllib_impass  # noqa: F401  (registers the algorithms with Tune)
+from rllib_impass.cli.progress import ProgressLines
+from rllib_impass.experiments.spec import Experiment, load_experiments
+
+SCORE = "env_runners/episode_return_mean"
+
+
+def train(file: Path, storage_path: Path, console: Console) -> int:
+    """Runs every experiment of a file; returns the exit code."""
+    try:
+        experiments = load_experiments(file)
+        for experiment in experiments:
+            experiment.algorithm_config()
+    except ValueError as error:
+        print(f"rllib: {str(error).splitlines()[0]}", file=sys.stderr)
+        return 2
+    ray.init(include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    try:
+        return max(_run(e, storage_path, console) for e in experiments)
+    finally:
+        ray.shutdown()
+
+
+def _run(experiment: Experiment, storage_path: Path, console: Console) -> int:
+    folder = storage_path / experiment.name
+    console.print(f"{experiment.run} on {experiment.env}; results in {folder}")
+    tuner = experiment.tuner(str(storage_path), [ProgressLines(console)])
+    results = tuner.fit()
+    for result in results:
+        _report(result, console)
+    return int(bool(results.errors))
+
+
+def _report(result: tune.Result, console: Console) -> None:
+    if result.error is not None:
+        console.print(f"failed: {str(result.error).strip().splitlines()[-1]}")
+        console.print(f"the whole error is in {result.path}/error.txt", soft_wrap=True)
+        return
+    score = result.metrics.get("env_runners", {}).get("episode_return_mean")
+    if score is not None:
+        console.print(f"return of the last 100 episodes: {score:,.1f}")
+    if result.checkpoint is not None:
+        console.print(f"checkpoint: {result.checkpoint.path}", soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Experiments: tuned YAML files as Ray Tune runs."""

@@ -1,0 +1,134 @@
+"""From a tuned YAML file to a ``tune.Tuner``; strict, and nothing in it is executed.
+
+The schema is that of RLlib's former command: ``name: {run, env, stop, config, ...}``
+with a flat ``config``.
+"""
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ray import tune
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.tune.registry import get_trainable_cls
+
+
+class SpecError(ValueError):
+    """An experiment file says something that cannot be meant."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """One entry of an experiment file.
+
+    Attributes:
+        name: the folder of its results.
+        run: name of the algorithm, as Tune knows it.
+        env: name of the environment.
+        stop: result keys and the values to stop at.
+        config: settings of the algorithm.
+        num_samples: how often to repeat it.
+        checkpoint_config: arguments of ``tune.CheckpointConfig``.
+    """
+
+    name: str
+    run: str
+    env: str
+    stop: dict[str, float]
+    config: dict[str, Any] = dataclasses.field(default_factory=dict)
+    num_samples: int = 1
+    checkpoint_config: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def algorithm_config(self) -> AlgorithmConfig:
+        """The validated config; raises SpecError for a setting that does not exist."""
+        try:
+            config = get_trainable_cls(self.run).get_default_config()
+        except ValueError:
+            raise SpecError(f"{self.name}: run={self.run!r} is no algorithm") from None
+        known = set(config.to_dict()) | {"model_config"}
+        _refuse_unknown(self.config, known, f"{self.name}: config")
+        settings = dict(self.config)
+        model_config = settings.pop("model_config", None)
+        config.update_from_dict(settings)
+        config.environment(self.env)
+        if model_config is not None:
+            config.rl_module(model_config=model_config)
+        config.copy(copy_frozen=False).validate()
+        return config
+
+    def tuner(self, storage_path: str, callbacks: list[tune.Callback]) -> tune.Tuner:
+        """The experiment as a Tune run."""
+        return tune.Tuner(
+            self.run,
+            param_space=self.algorithm_config(),
+            tune_config=tune.TuneConfig(num_samples=self.num_samples),
+            run_config=tune.RunConfig(
+                name=self.name,
+                storage_path=storage_path,
+                stop=self.stop,
+                checkpoint_config=tune.CheckpointConfig(**self.checkpoint_config),
+                callbacks=callbacks,
+                verbose=0,
+            ),
+        )
+
+
+def load_experiments(path: Path) -> list[Experiment]:
+    """Reads every experiment of a YAML file; raises SpecError with what is wrong."""
+    try:
+        content = yaml.load(path.read_text(), Loader=_Loader)
+    except (OSError, yaml.YAMLError) as error:
+        raise SpecError(f"{path}: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict) or not content:
+        raise SpecError(f"{path}: expected `name: {{run: ..., env: ..., ...}}`")
+    return [_experiment(name, entry) for name, entry in content.items()]
+
+
+def _experiment(name: Any, entry: Any) -> Experiment:
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or ".." in name:
+        raise SpecError(f"{name!r} is no name for a folder of results")
+    if not isinstance(entry, dict):
+        raise SpecError(f"{name}: expected a mapping, got {entry!r}")
+    fields = dataclasses.fields(Experiment)
+    _refuse_unknown(entry, {f.name for f in fields} - {"name"}, name)
+    for key in ("run", "env", "stop"):
+        if not entry.get(key):
+            raise SpecError(f"{name}: {key} is missing")
+    _refuse_unknown(
+        entry.get("checkpoint_config") or {},
+        {f.name for f in dataclasses.fields(tune.CheckpointConfig)},
+        f"{name}: checkpoint_config",
+    )
+    return Experiment(name=name, **entry)
+
+
+def _refuse_unknown(keys: Iterable[str], known: set[str], where: str) -> None:
+    for key in keys:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise SpecError(f"{where} has no setting {key!r}{hint}")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 reads ``1e-4`` as text; this reads it as the number it is."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = {str(key) for key in keys if keys.count(key) > 1}
+        if twice:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{', '.join(twice)} is there twice", node.start_mark
+            )
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\d[\d_]*)(\.[\d_]*)?[eE][-+]?\d+$"),
+    list("-+0123456789"),
+)
