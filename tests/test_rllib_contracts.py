@@ -149,6 +149,7 @@ def test_a_failed_env_step_is_announced_by_this_string():
         (EnvRunner, "_log_env_steps"),
         (FaultAwareApply, "apply"),
         (TorchLearner, "_make_modules_ddp_if_necessary"),
+        (Learner, "_log_trainable_parameters"),
         (Learner, "before_gradient_based_update"),
         (Learner, "after_gradient_based_update"),
         (Algorithm, "_get_env_id_and_creator"),

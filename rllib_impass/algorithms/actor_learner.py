@@ -37,6 +37,8 @@ _SAMPLE = "sample_get_state_and_metrics"
 _POLL_INTERVAL_S = 1.0
 # Pause while nothing can be requested: learners are full, or every runner is gone.
 _BACK_PRESSURE_PAUSE_S = 0.02
+# How long actors have to close their envs before they are ended.
+_STOP_TIMEOUT_S = 5.0
 
 
 class ActorLearner(IMPALA):
@@ -80,6 +82,21 @@ class ActorLearner(IMPALA):
             return []
         self._last_probe_s = now
         return super().restore_env_runners(env_runner_group)
+
+    @override(Algorithm)
+    def cleanup(self) -> None:
+        # RLlib asks every runner to stop and waits for ever for one that hangs.
+        if getattr(self, "env_runner_group", None) is not None:
+            self.env_runner_group.foreach_env_runner(
+                lambda runner: runner.stop(),
+                local_env_runner=False,
+                timeout_seconds=_STOP_TIMEOUT_S,
+            )
+            self.env_runner_group._worker_manager.clear()
+        super().cleanup()
+        if getattr(self, "_env_runner_state_server", None) is not None:
+            ray.kill(self._env_runner_state_server)
+            self._env_runner_state_server = None
 
     @classmethod
     @override(Algorithm)

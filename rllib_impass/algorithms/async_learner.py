@@ -204,6 +204,8 @@ class AsyncLearner(TorchLearner, abc.ABC):
             if not self._has_news:
                 return {}
             self._has_news = False
+            # RLlib logs this once, and every later result would show it as NaN.
+            self._log_trainable_parameters()
             return self.metrics.reduce()
 
     def _publish(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from ray import tune
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.tune.error import TuneError
 from ray.tune.registry import get_trainable_cls
 
 
@@ -47,7 +48,7 @@ class Experiment:
         """The validated config; raises SpecError for a setting that does not exist."""
         try:
             config = get_trainable_cls(self.run).get_default_config()
-        except ValueError:
+        except TuneError:
             raise SpecError(f"{self.name}: run={self.run!r} is no algorithm") from None
         known = set(config.to_dict()) | {"model_config"}
         _refuse_unknown(self.config, known, f"{self.name}: config")

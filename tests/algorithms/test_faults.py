@@ -200,6 +200,9 @@ def test_silence_of_all_actors_is_an_error(build):
         algorithm.train()
     assert time.monotonic() - started < 20
     assert "sample_timeout_s" in str(info.value)
+    started = time.monotonic()
+    algorithm.stop()
+    assert time.monotonic() - started < 15, "a hung actor must not keep us"
 
 
 def test_a_sample_lost_with_its_actor_is_counted_not_fatal(build):
