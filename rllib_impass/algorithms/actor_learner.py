@@ -1,6 +1,7 @@
 """What all actor-learners share: sampling that neither spins nor loses data."""
 
 import logging
+import math
 import time
 from collections import Counter
 from typing import Any
@@ -22,6 +23,7 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_TRAINED_LIFETIME,
     WEIGHTS_SEQ_NO,
 )
+from ray.tune.execution.placement_groups import PlacementGroupFactory
 
 from rllib_impass.algorithms.actor_learner_config import ActorLearnerConfig
 from rllib_impass.algorithms.runner_state_server import RunnerStateServer
@@ -97,6 +99,23 @@ class ActorLearner(IMPALA):
         if getattr(self, "_env_runner_state_server", None) is not None:
             ray.kill(self._env_runner_state_server)
             self._env_runner_state_server = None
+
+    @classmethod
+    @override(Algorithm)
+    def default_resource_request(cls, config: Any) -> PlacementGroupFactory:
+        request = super().default_resource_request(config)
+        needed = request.required_resources.get("CPU", 0)
+        if ray.is_initialized() and ray.cluster_resources().get("CPU", 0) < needed:
+            # Tune would wait in silence for a machine that may never come.
+            logger.warning(
+                "%s needs %g CPUs and Ray has %g: it will wait for more. On one "
+                "machine, use ray.init(num_cpus=%d) or fewer env runners.",
+                cls.__name__,
+                needed,
+                ray.cluster_resources().get("CPU", 0),
+                math.ceil(needed),
+            )
+        return request
 
     @classmethod
     @override(Algorithm)

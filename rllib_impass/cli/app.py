@@ -1,7 +1,6 @@
 """`rllib`: the command that Ray dropped after 2.40, for the new API stack."""
 
 import importlib.metadata
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -54,8 +53,6 @@ def train_file(
 
     Example: rllib train file tuned_examples/impass/hopper_impass.yaml
     """
-    # Ray's C++ core warns about things that no user can act on.
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     # Late: importing Ray takes seconds, and `--help` should not.
     from rllib_impass.cli.train import train
 

@@ -21,8 +21,7 @@ COLUMNS = (
 class ProgressLines(tune.Callback):
     """Prints a fixed set of columns that fits into 80."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self) -> None:
         self._last: dict[str, tuple[float, float]] = {}
         self._has_header = False
 
@@ -35,10 +34,12 @@ class ProgressLines(tune.Callback):
         **info: Any,
     ) -> None:
         """Prints the trial's newest result."""
+        # Not kept: Tune pickles its callbacks, and a console cannot be.
+        console = Console()
         if not self._has_header:
             self._has_header = True
             header = "".join(name.rjust(width) for name, width in COLUMNS)
-            self._console.print(Text(header, style="bold"))
+            console.print(Text(header, style="bold"))
         runners = result.get("env_runners", {})
         policy = result.get("learners", {}).get("default_policy", {})
         evaluation = result.get("evaluation", {}).get("env_runners", {})
@@ -58,7 +59,7 @@ class ProgressLines(tune.Callback):
         )
         widths = (width for _, width in COLUMNS)
         line = "".join(c.rjust(w) for c, w in zip(cells, widths, strict=True))
-        self._console.print(Text(line))
+        console.print(Text(line))
 
 
 def _number(value: float | None, digits: int = 1) -> str:

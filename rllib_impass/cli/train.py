@@ -1,6 +1,8 @@
 """What `rllib train` does once its arguments are parsed."""
 
 import logging
+import math
+import os
 import sys
 from pathlib import Path
 
@@ -19,12 +21,19 @@ def train(file: Path, storage_path: Path, console: Console) -> int:
     """Runs every experiment of a file; returns the exit code."""
     try:
         experiments = load_experiments(file)
-        for experiment in experiments:
-            experiment.algorithm_config()
+        # A small machine shares its cores rather than wait for more of them.
+        num_cpus = max(os.cpu_count() or 1, *(e.num_cpus() for e in experiments))
     except ValueError as error:
         print(f"rllib: {str(error).splitlines()[0]}", file=sys.stderr)
         return 2
-    ray.init(include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    # Tune's own tables ignore `verbose=0` unless its former output is chosen.
+    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
+    ray.init(
+        num_cpus=math.ceil(num_cpus),
+        include_dashboard=False,
+        logging_level=logging.ERROR,
+        log_to_driver=False,
+    )
     try:
         return max(_run(e, storage_path, console) for e in experiments)
     finally:
@@ -34,7 +43,7 @@ def train(file: Path, storage_path: Path, console: Console) -> int:
 def _run(experiment: Experiment, storage_path: Path, console: Console) -> int:
     folder = storage_path / experiment.name
     console.print(f"{experiment.run} on {experiment.env}; results in {folder}")
-    tuner = experiment.tuner(str(storage_path), [ProgressLines(console)])
+    tuner = experiment.tuner(str(storage_path), [ProgressLines()])
     results = tuner.fit()
     for result in results:
         _report(result, console)

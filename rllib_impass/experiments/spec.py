@@ -6,6 +6,8 @@ with a flat ``config``.
 
 import dataclasses
 import difflib
+import inspect
+import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,9 +15,23 @@ from typing import Any
 
 import yaml
 from ray import tune
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.tune.error import TuneError
 from ray.tune.registry import get_trainable_cls
+
+# The methods of AlgorithmConfig whose settings a file may name; callbacks are code.
+BUILDER_METHODS = (
+    "environment",
+    "env_runners",
+    "learners",
+    "training",
+    "evaluation",
+    "reporting",
+    "debugging",
+    "fault_tolerance",
+    "resources",
+    "rl_module",
+)
 
 
 class SpecError(ValueError):
@@ -50,16 +66,19 @@ class Experiment:
             config = get_trainable_cls(self.run).get_default_config()
         except TuneError:
             raise SpecError(f"{self.name}: run={self.run!r} is no algorithm") from None
-        known = set(config.to_dict()) | {"model_config"}
-        _refuse_unknown(self.config, known, f"{self.name}: config")
-        settings = dict(self.config)
-        model_config = settings.pop("model_config", None)
-        config.update_from_dict(settings)
+        methods = _builder_methods(type(config))
+        _refuse_unknown(self.config, set(methods), f"{self.name}: config")
+        for name, value in self.config.items():
+            getattr(config, methods[name])(**{name: value})
         config.environment(self.env)
-        if model_config is not None:
-            config.rl_module(model_config=model_config)
         config.copy(copy_frozen=False).validate()
         return config
+
+    def num_cpus(self) -> float:
+        """What one trial asks Ray for."""
+        config = self.algorithm_config()
+        request = get_trainable_cls(self.run).default_resource_request(config)
+        return request.required_resources.get("CPU", 0.0)
 
     def tuner(self, storage_path: str, callbacks: list[tune.Callback]) -> tune.Tuner:
         """The experiment as a Tune run."""
@@ -105,6 +124,22 @@ def _experiment(name: Any, entry: Any) -> Experiment:
         f"{name}: checkpoint_config",
     )
     return Experiment(name=name, **entry)
+
+
+def _builder_methods(config_class: type[AlgorithmConfig]) -> dict[str, str]:
+    """Which builder method takes which setting.
+
+    RLlib's ``update_from_dict`` sets whatever it is given; its builder methods do not.
+    """
+    methods: dict[str, str] = {}
+    bases = reversed(config_class.__mro__)
+    for base, method in itertools.product(bases, BUILDER_METHODS):
+        if method in vars(base):
+            parameters = inspect.signature(vars(base)[method]).parameters
+            for name, parameter in parameters.items():
+                if parameter.default is NotProvided:
+                    methods[name] = method
+    return methods
 
 
 def _refuse_unknown(keys: Iterable[str], known: set[str], where: str) -> None:
