@@ -1,5 +1,6 @@
 """One line per result, for people."""
 
+import math
 from typing import Any
 
 from ray import tune
@@ -63,4 +64,4 @@ class ProgressLines(tune.Callback):
 
 
 def _number(value: float | None, digits: int = 1) -> str:
-    return "-" if value is None else f"{value:,.{digits}f}"
+    return "-" if value is None or math.isnan(value) else f"{value:,.{digits}f}"

@@ -39,7 +39,7 @@ def test_training_survives_the_loss_of_a_node():
         key = "num_env_steps_sampled_lifetime"
         before = algorithm.train()[key]
         started, longest = time.monotonic(), 0.0
-        while time.monotonic() - started < 25:
+        while time.monotonic() - started < 12:
             began = time.monotonic()
             after = algorithm.train()[key]
             longest = max(longest, time.monotonic() - began)
@@ -61,6 +61,6 @@ def test_training_survives_the_loss_of_a_node():
     assert lines, done.stderr[-3000:]
     _, before, after, healthy, longest = lines[0].split()
     logging.info("after losing a node: %s", lines[0])
-    assert float(after) > float(before) + 1000
+    assert float(after) > float(before) + 500
     assert int(healthy) == 2
     assert float(longest) < 15

@@ -10,7 +10,7 @@ import pytest
 import ray
 from ray.rllib.core import DEFAULT_MODULE_ID
 
-from configs import small_config
+from configs import serial_config, small_config
 from faulty_learners import (
     AlwaysNaNLearner,
     InfiniteGradientLearner,
@@ -83,7 +83,7 @@ def test_a_learner_that_is_out_of_service_is_not_passed_over(build):
 
 
 def test_a_few_bad_updates_are_skipped_and_counted(build):
-    config = small_config().training(learner_class=NaNLearner)
+    config = serial_config().training(learner_class=NaNLearner)
     algorithm = build(config)
     result = algorithm.train()
     learner = result["learners"][DEFAULT_MODULE_ID]
@@ -93,7 +93,7 @@ def test_a_few_bad_updates_are_skipped_and_counted(build):
 
 @pytest.mark.parametrize("learner", [AlwaysNaNLearner, InfiniteGradientLearner])
 def test_bad_updates_in_a_row_end_training_with_finite_weights(build, learner):
-    config = small_config().training(
+    config = serial_config().training(
         learner_class=learner, max_consecutive_skipped_updates=6
     )
     algorithm = build(config)
@@ -133,7 +133,7 @@ def test_an_env_that_raises_once_does_not_stop_training(
 
 @pytest.mark.parametrize("fault", ["nan_observation", "nan_reward"])
 def test_an_env_that_returns_nan_for_ever_ends_training_with_the_reason(build, fault):
-    config = small_config(FaultyEnv, fault=fault, at_step=40)
+    config = serial_config(FaultyEnv, fault=fault, at_step=40)
     config.training(max_consecutive_skipped_updates=8)
     algorithm = build(config)
     with pytest.raises(RuntimeError) as info:
@@ -143,7 +143,7 @@ def test_an_env_that_returns_nan_for_ever_ends_training_with_the_reason(build, f
 
 
 def test_one_nan_costs_one_column_and_nothing_else(build, tmp_path):
-    config = small_config(
+    config = serial_config(
         FaultyEnv, fault="nan_observation", at_step=30, marker=str(tmp_path / "nan")
     )
     algorithm = build(config)

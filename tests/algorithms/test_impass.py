@@ -10,7 +10,7 @@ import pytest
 import ray
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 
-from configs import small_config
+from configs import serial_config, small_config
 from rllib_impass import IMPALANoSSConfig
 from toy_envs import CountingEnv, SlowEnv
 
@@ -64,7 +64,7 @@ def test_one_process_and_one_seed_give_one_result(build):
 
 
 def test_the_ablation_trains_on_single_states(build):
-    algorithm = build(small_config(config_class=IMPALANoSSConfig))
+    algorithm = build(serial_config(config_class=IMPALANoSSConfig))
     algorithm.train()
     assert weights(algorithm)["encoder.0.weight"].shape[1] == 4
 
@@ -154,7 +154,7 @@ def test_two_algorithms_in_one_process_leave_each_other_alone(build):
 
 
 def test_schedules_follow_the_sampled_steps(build):
-    config = small_config().training(
+    config = serial_config().training(
         lr=[[0, 1e-3], [1024, 1e-4]],
         critic_lr=[[0, 2e-3], [1024, 2e-4]],
         entropy_coeff=[[0, 0.1], [1024, 0.0]],
@@ -195,7 +195,7 @@ def test_broadcasting_less_often_raises_the_lag(build):
 
 
 def test_evaluate_works_without_being_planned_for(build):
-    algorithm = build(small_config("Hopper-v5"))
+    algorithm = build(serial_config("Hopper-v5"))
     result = algorithm.evaluate()["env_runners"]
     assert result["num_episodes"] == 10
     assert np.isfinite(result["episode_return_mean"])
