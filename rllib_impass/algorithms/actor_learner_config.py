@@ -91,13 +91,11 @@ class ActorLearnerConfig(IMPALAConfig):
             **kwargs: settings of the parent classes.
         """
         super().training(**kwargs)
-        if num_stacked_states is not NotProvided:
-            self.num_stacked_states = num_stacked_states
-        if minibatch_queue_size is not NotProvided:
-            self.minibatch_queue_size = minibatch_queue_size
-        if max_consecutive_skipped_updates is not NotProvided:
-            self.max_consecutive_skipped_updates = max_consecutive_skipped_updates
-        return self
+        return self.set_given(
+            num_stacked_states=num_stacked_states,
+            minibatch_queue_size=minibatch_queue_size,
+            max_consecutive_skipped_updates=max_consecutive_skipped_updates,
+        )
 
     @override(AlgorithmConfig)
     def env_runners(self, *, vector_backend: str = NotProvided, **kwargs: Any) -> Self:
@@ -109,8 +107,13 @@ class ActorLearnerConfig(IMPALAConfig):
             **kwargs: settings of the parent class.
         """
         super().env_runners(**kwargs)
-        if vector_backend is not NotProvided:
-            self.vector_backend = vector_backend
+        return self.set_given(vector_backend=vector_backend)
+
+    def set_given(self, **settings: Any) -> Self:
+        """Assigns the settings that a builder method was really called with."""
+        for name, value in settings.items():
+            if value is not NotProvided:
+                setattr(self, name, value)
         return self
 
     @property

@@ -102,19 +102,15 @@ class IMPASSConfig(ActorLearnerConfig):
             **kwargs: settings of the parent classes.
         """
         super().training(**kwargs)
-        given = {
-            "vtrace_clip_c_threshold": vtrace_clip_c_threshold,
-            "vtrace_lambda": vtrace_lambda,
-            "critic_lr": critic_lr,
-            "normalize_observations": normalize_observations,
-            "scale_rewards": scale_rewards,
-            "normalize_advantages": normalize_advantages,
-            "policy_ratio_clip": policy_ratio_clip,
-        }
-        for name, value in given.items():
-            if value is not NotProvided:
-                setattr(self, name, value)
-        return self
+        return self.set_given(
+            vtrace_clip_c_threshold=vtrace_clip_c_threshold,
+            vtrace_lambda=vtrace_lambda,
+            critic_lr=critic_lr,
+            normalize_observations=normalize_observations,
+            scale_rewards=scale_rewards,
+            normalize_advantages=normalize_advantages,
+            policy_ratio_clip=policy_ratio_clip,
+        )
 
     @override(ActorLearnerConfig)
     def validate(self) -> None:

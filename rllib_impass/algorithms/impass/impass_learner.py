@@ -4,7 +4,7 @@ Equation numbers refer to the IMPASS paper.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -30,15 +30,21 @@ from rllib_impass.algorithms.collectives import (
     moments_over_learners,
 )
 from rllib_impass.algorithms.impass.impass_rl_module import GaussianEncoderRLModule
+from rllib_impass.algorithms.impass.targets import (
+    OffPolicyness,
+    Targets,
+    compute_targets,
+)
 from rllib_impass.algorithms.impass.train_batch import (
     TrainBatch,
+    empty_batch,
     from_episode_columns,
     from_trajectories,
 )
 from rllib_impass.env.trajectory import Trajectory
 from rllib_impass.ops import gaussian
 from rllib_impass.ops.moments import Moments, batch_moments, merge_moments
-from rllib_impass.ops.vtrace import lambda_advantages, vtrace
+from rllib_impass.ops.policy_gradient import masked_mean, policy_objective
 
 POLICY_LOSS = "policy_loss"
 VALUE_LOSS = "value_loss"
@@ -55,17 +61,6 @@ NUM_SKIPPED_UPDATES = "num_skipped_updates_lifetime"
 
 ENCODER, CRITIC = "encoder", "critic"
 RETURN_MOMENTS = "return_moments"
-
-# exp() of more overflows, and an infinite ratio times a masked zero is a NaN.
-_MAX_LOG_RATIO = 20.0
-
-
-class _Targets(NamedTuple):
-    """What V-trace yields for a batch; all ``[T, B]``."""
-
-    log_mu: Tensor
-    vs: Tensor
-    advantages: Tensor
 
 
 class IMPASSLearner(AsyncLearner):
@@ -138,13 +133,17 @@ class IMPASSLearner(AsyncLearner):
         log_pi = gaussian.log_prob(batch[Columns.ACTIONS], mean, sigma)
         values = self.module[module_id].compute_values(batch)
         valid = batch[Columns.LOSS_MASK].float()
-        num_valid = valid.sum().clamp(min=1.0)
 
-        objective = self._policy_objective(batch, log_pi, config.policy_ratio_clip)
-        policy_loss = -(objective * valid).sum() / num_valid
+        objective = policy_objective(
+            log_pi,
+            batch[Columns.ACTION_LOGP],
+            batch[Columns.ADVANTAGES],
+            config.policy_ratio_clip,
+        )
+        policy_loss = -masked_mean(objective, valid)
         errors = values - batch[Columns.VALUE_TARGETS]
-        value_loss = 0.5 * (errors.square() * valid).sum() / num_valid
-        entropy = (gaussian.entropy(sigma) * valid).sum() / num_valid
+        value_loss = 0.5 * masked_mean(errors.square(), valid)
+        entropy = masked_mean(gaussian.entropy(sigma), valid)
         self.log_values(
             {
                 POLICY_LOSS: policy_loss.item(),
@@ -162,21 +161,25 @@ class IMPASSLearner(AsyncLearner):
 
     @override(Checkpointable)
     def get_state(self, *args: Any, **kwargs: Any) -> StateDict:
-        state = super().get_state(*args, **kwargs)
-        state[RETURN_MOMENTS] = [moment.numpy() for moment in self._return_moments]
-        return state
+        with self._weights_lock:
+            state = super().get_state(*args, **kwargs)
+            state[RETURN_MOMENTS] = [moment.numpy() for moment in self._return_moments]
+            return state
 
     @override(Checkpointable)
     def set_state(self, state: StateDict) -> None:
-        super().set_state(state)
-        if RETURN_MOMENTS in state:
-            self._return_moments = Moments(
-                *(torch.as_tensor(x, dtype=torch.double) for x in state[RETURN_MOMENTS])
-            )
+        with self._weights_lock:
+            super().set_state(state)
+            if RETURN_MOMENTS in state:
+                moments = state[RETURN_MOMENTS]
+                self._return_moments = Moments(
+                    *(torch.as_tensor(x, dtype=torch.double) for x in moments)
+                )
 
     def _make_batch(self, samples: list[Any]) -> TrainBatch:
         if not samples:
-            return self._empty_batch()
+            module = self.module[DEFAULT_MODULE_ID]
+            return empty_batch(module.observation_space, module.action_space)
         if isinstance(samples[0], Trajectory):
             return from_trajectories(samples)
         columns = self._learner_connector(
@@ -188,30 +191,15 @@ class IMPASSLearner(AsyncLearner):
         )
         return from_episode_columns(columns[DEFAULT_MODULE_ID])
 
-    def _empty_batch(self) -> TrainBatch:
-        """One masked step: what a learner contributes when its samples were lost."""
-        module = self.module[DEFAULT_MODULE_ID]
-        states = torch.zeros(2, 1, *module.observation_space.shape)
-        action = torch.zeros(1, 1, *module.action_space.shape)
-        scalar = torch.zeros(1, 1)
-        return TrainBatch(
-            states=states,
-            actions=action,
-            means=action,
-            sigmas=action + 1.0,
-            rewards=scalar,
-            returns=scalar,
-            terminated=scalar.bool(),
-            valid=scalar.bool(),
-            weights_versions=scalar.long() + self._weights_seq_no,
-        )
-
     @torch.no_grad()
     def _update_statistics(self, batch: TrainBatch) -> None:
         """Feeds the observation normaliser and the reward scale, on valid steps."""
         valid = batch.valid.flatten()
         module = self.module[DEFAULT_MODULE_ID]
-        if isinstance(module, GaussianEncoderRLModule) and module.normalizer:
+        if (
+            isinstance(module, GaussianEncoderRLModule)
+            and module.normalizer is not None
+        ):
             frame_size = len(module.normalizer.mean)
             frames = batch.states[:-1, :, -frame_size:].flatten(0, 1)
             moments = moments_over_learners(batch_moments(frames, valid))
@@ -229,56 +217,17 @@ class IMPASSLearner(AsyncLearner):
             return 1.0
         return float((self._return_moments.var + 1e-8).rsqrt())
 
-    @torch.no_grad()
-    def _compute_targets(self, batch: TrainBatch) -> _Targets:
-        """V-trace, once per batch (equations 1 and 12)."""
-        config, module = self.config, self.module[DEFAULT_MODULE_ID]
-        values = module.compute_values({Columns.OBS: batch.states})
-        out = module.forward_train({Columns.OBS: batch.states[:-1]})
-        mean, sigma = gaussian.means_and_sigmas(out[Columns.ACTION_DIST_INPUTS])
-        log_mu = gaussian.log_prob(batch.actions, batch.means, batch.sigmas)
-        log_rhos = gaussian.log_prob(batch.actions, mean, sigma) - log_mu
-        log_rhos = log_rhos.masked_fill(~batch.valid, -math.inf)
-
-        discounts = config.gamma * (batch.valid & ~batch.terminated)
-        rewards = batch.rewards * self._reward_scale
-        inputs = (discounts, rewards, values[:-1], values[-1])
-        vs, advantages = vtrace(
-            log_rhos,
-            *inputs,
-            clip_rho=config.vtrace_clip_rho_threshold,
-            clip_c=config.vtrace_clip_c_threshold,
-            clip_pg_rho=config.vtrace_clip_pg_rho_threshold,
-            lambda_=config.vtrace_lambda,
+    def _compute_targets(self, batch: TrainBatch) -> Targets:
+        targets, off_policyness = compute_targets(
+            self.module[DEFAULT_MODULE_ID],
+            batch,
+            self.config,
+            reward_scale=self._reward_scale,
         )
-        if config.policy_ratio_clip is not None:
-            # The clipped objective brings the importance weight itself.
-            advantages = lambda_advantages(vs, *inputs, lambda_=config.vtrace_lambda)
-        if config.normalize_advantages:
-            advantages = self._normalized(advantages, batch.valid)
-        kl = gaussian.kl_divergence(batch.means, batch.sigmas, mean, sigma)
-        self._log_off_policyness(batch, log_rhos, kl)
-        return _Targets(log_mu, vs, advantages)
+        self._log_off_policyness(batch, off_policyness)
+        return targets
 
-    def _normalized(self, advantages: Tensor, valid: Tensor) -> Tensor:
-        flat = advantages.reshape(-1, 1)
-        moments = moments_over_learners(batch_moments(flat, valid.flatten()))
-        mean, std = moments.mean.float(), moments.var.float().sqrt()
-        return (advantages - mean) / (std + 1e-8)
-
-    @staticmethod
-    def _policy_objective(
-        batch: dict[str, Tensor], log_pi: Tensor, ratio_clip: float | None
-    ) -> Tensor:
-        advantages = batch[Columns.ADVANTAGES]
-        if ratio_clip is None:
-            return log_pi * advantages
-        log_ratio = log_pi - batch[Columns.ACTION_LOGP]
-        ratio = log_ratio.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
-        clipped = ratio.clamp(1.0 - ratio_clip, 1.0 + ratio_clip)
-        return torch.minimum(ratio * advantages, clipped * advantages)
-
-    def _train_in_minibatches(self, batch: TrainBatch, targets: _Targets) -> None:
+    def _train_in_minibatches(self, batch: TrainBatch, targets: Targets) -> None:
         columns = {
             Columns.OBS: batch.states[:-1].flatten(0, 1),
             Columns.ACTIONS: batch.actions.flatten(0, 1),
@@ -312,7 +261,7 @@ class IMPASSLearner(AsyncLearner):
         )
         loss.backward()
         loss, num_valid = average_gradients(
-            [parameter.grad for parameter in module.parameters()],
+            [p.grad for p in module.parameters() if p.grad is not None],
             loss.detach(),
             minibatch[Columns.LOSS_MASK].sum(),
         )
@@ -351,20 +300,16 @@ class IMPASSLearner(AsyncLearner):
                 "The weights are still finite."
             )
 
-    def _log_off_policyness(
-        self, batch: TrainBatch, log_rhos: Tensor, kl: Tensor
-    ) -> None:
+    def _log_off_policyness(self, batch: TrainBatch, measured: OffPolicyness) -> None:
         if not batch.valid.any():
             return
-        rhos = log_rhos[batch.valid].exp()
         lags = (self._weights_seq_no - batch.weights_versions)[batch.valid].float()
+        is_clipped = measured.rhos > self.config.vtrace_clip_rho_threshold
         self.log_values(
             {
-                RHO_MEAN: rhos.mean().item(),
-                RHO_CLIPPED: (
-                    (rhos > self.config.vtrace_clip_rho_threshold).float().mean().item()
-                ),
-                KL: kl[batch.valid].mean().item(),
+                RHO_MEAN: measured.rhos.mean().item(),
+                RHO_CLIPPED: is_clipped.float().mean().item(),
+                KL: measured.kl.mean().item(),
                 POLICY_LAG_MEAN: lags.mean().item(),
                 REWARD_SCALE: self._reward_scale,
                 ENTROPY_COEFF: float(self._entropy_coeff.get_current_value()),

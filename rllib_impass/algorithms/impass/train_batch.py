@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from gymnasium.spaces import Box
 from ray.rllib.core.columns import Columns
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
@@ -89,4 +90,21 @@ def from_episode_columns(columns: dict[str, Tensor]) -> TrainBatch:
         terminated=columns[Columns.TERMINATEDS].bool().unsqueeze(1),
         valid=columns[Columns.LOSS_MASK].bool().unsqueeze(1),
         weights_versions=columns[WEIGHTS_SEQ_NO].long().unsqueeze(1),
+    )
+
+
+def empty_batch(observation_space: Box, action_space: Box) -> TrainBatch:
+    """One masked step: what a learner contributes when its samples were lost."""
+    scalar = torch.zeros(1, 1)
+    action = torch.zeros(1, 1, *action_space.shape)
+    return TrainBatch(
+        states=torch.zeros(2, 1, *observation_space.shape),
+        actions=action,
+        means=action,
+        sigmas=torch.ones_like(action),
+        rewards=scalar,
+        returns=scalar,
+        terminated=scalar.bool(),
+        valid=scalar.bool(),
+        weights_versions=scalar.long(),
     )
