@@ -36,3 +36,17 @@ def build(ray_session):
     yield build
     for algorithm in algorithms:
         algorithm.stop()
+
+
+SLOW_FOLDERS = ("cli", "algorithms", "learning")
+
+
+def pytest_collection_modifyitems(items):
+    """Fast tests first: a broken formula should not cost ten minutes."""
+    tests = Path(__file__).parent
+
+    def tier(item):
+        folder = item.path.relative_to(tests).parts[0]
+        return SLOW_FOLDERS.index(folder) + 1 if folder in SLOW_FOLDERS else 0
+
+    items.sort(key=tier)

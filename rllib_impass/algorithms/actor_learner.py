@@ -55,12 +55,15 @@ class ActorLearner(IMPALA):
     @override(IMPALA)
     def setup(self, config: AlgorithmConfig) -> None:
         # Before the runners, so that its process starts while theirs do.
-        server = self._start_state_server() if config.num_env_runners > 0 else None
+        has_actors = self.config.num_env_runners > 0
+        server = self._start_state_server() if has_actors else None
         super().setup(config)
         self._waiting: list[ObjectRef] = []
         self._failures_in_a_row: Counter[int] = Counter()
         self._last_failure: Exception | None = None
-        self._last_sample_s = self._last_probe_s = self._last_poll_s = time.monotonic()
+        # Spent waiting for a sample, not merely between two calls of `train()`.
+        self._silence_s = 0.0
+        self._last_probe_s = self._last_poll_s = time.monotonic()
         if server is not None:
             self._connect_to(server)
         self._say_how_it_samples()
@@ -79,10 +82,11 @@ class ActorLearner(IMPALA):
     @override(IMPALA)
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
         # RLlib asks before every training step and waits for the answer each time.
-        now = time.monotonic()
-        if now - self._last_probe_s < _POLL_INTERVAL_S:
-            return []
-        self._last_probe_s = now
+        if env_runner_group is self.env_runner_group:
+            now = time.monotonic()
+            if now - self._last_probe_s < _POLL_INTERVAL_S:
+                return []
+            self._last_probe_s = now
         return super().restore_env_runners(env_runner_group)
 
     @override(Algorithm)
@@ -145,6 +149,7 @@ class ActorLearner(IMPALA):
 
     def _collect_samples(self) -> list[ObjectRef]:
         """Waits for a sample to be ready, then takes all that are."""
+        started = time.monotonic()
         manager = self.env_runner_group._worker_manager
         in_flight, _, _ = manager._filter_calls_by_tag(_SAMPLE)
         if in_flight:
@@ -164,10 +169,11 @@ class ActorLearner(IMPALA):
             else:
                 self._note_failure(result.actor_id, result.get())
         if refs:
-            self._last_sample_s = time.monotonic()
+            self._silence_s = 0.0
             self.metrics.aggregate(metrics, key=ENV_RUNNER_RESULTS)
             self._push_connector_states(connector_states)
-        else:
+        elif len(self._waiting) < self.config.samples_per_batch:
+            self._silence_s += time.monotonic() - started
             self._check_for_stall()
         return refs
 
@@ -246,13 +252,11 @@ class ActorLearner(IMPALA):
             ) from error
 
     def _check_for_stall(self) -> None:
-        silence = time.monotonic() - self._last_sample_s
-        is_waiting_for_learners = len(self._waiting) >= self.config.samples_per_batch
-        if is_waiting_for_learners or silence < self.config.sample_timeout_s:
+        if self._silence_s < self.config.sample_timeout_s:
             return
         healthy = self.env_runner_group.num_healthy_remote_env_runners()
         raise RuntimeError(
-            f"no sample for {silence:.0f} s; {healthy} of "
+            f"no sample for {self._silence_s:.0f} s; {healthy} of "
             f"{self.config.num_env_runners} env runners are healthy. If the env is "
             "this slow, raise env_runners(sample_timeout_s=...). "
             f"Last failure: {self._last_failure!r}"

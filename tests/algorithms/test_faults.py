@@ -205,6 +205,14 @@ def test_silence_of_all_actors_is_an_error(build):
     assert time.monotonic() - started < 15, "a hung actor must not keep us"
 
 
+def test_a_pause_between_two_iterations_is_no_silence(build):
+    config = small_config().env_runners(sample_timeout_s=2)
+    algorithm = build(config)
+    algorithm.train()
+    time.sleep(3)
+    algorithm.train()
+
+
 def test_a_sample_lost_with_its_actor_is_counted_not_fatal(build):
     algorithm = build(small_config().env_runners(num_env_runners=2))
     algorithm.train()
