@@ -206,10 +206,10 @@ def test_silence_of_all_actors_is_an_error(build):
 
 
 def test_a_pause_between_two_iterations_is_no_silence(build):
-    config = small_config().env_runners(sample_timeout_s=2)
+    config = small_config().env_runners(sample_timeout_s=8)
     algorithm = build(config)
     algorithm.train()
-    time.sleep(3)
+    time.sleep(9)
     algorithm.train()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import psutil
 import pytest
 import ray
+from ray.rllib.connectors.env_to_module import MeanStdFilter
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 
 from configs import serial_config, small_config
@@ -69,14 +70,33 @@ def test_the_ablation_trains_on_single_states(build):
     assert weights(algorithm)["encoder.0.weight"].shape[1] == 4
 
 
-def test_rllibs_episode_path_trains_too(build):
+@pytest.mark.parametrize("env", [CountingEnv, "Hopper-v5"])
+def test_rllibs_callbacks_work_through_the_episode_path(build, env):
     seen = []
-    config = small_config(CountingEnv).env_runners(num_env_runners=0)
-    config.callbacks(on_episode_end=lambda **kwargs: seen.append(1))
+    config = serial_config(env)
+    config.callbacks(on_episode_end=lambda episode, **kw: seen.append(len(episode)))
     algorithm = build(config)
-    result = algorithm.train()
+    for _ in range(2):
+        result = algorithm.train()
     assert trained(result) >= 256
     assert seen
+    assert np.isfinite(result["env_runners"]["action_smoothness"])
+
+
+def test_rllibs_connectors_work_through_the_episode_path(build):
+    config = small_config().env_runners(
+        env_to_module_connector=lambda *args, **kwargs: MeanStdFilter()
+    )
+    algorithm = build(config)
+    for _ in range(3):
+        result = algorithm.train()
+    assert trained(result) >= 256
+    # The actors' filter statistics were merged, and evaluation uses them.
+    pipeline = algorithm.env_runner._env_to_module
+    (filter_,) = (c for c in pipeline.connectors if isinstance(c, MeanStdFilter))
+    (statistics,) = filter_.get_state().values()
+    assert statistics["running_stats"][0]["num_pushes"] > 100
+    assert np.isfinite(algorithm.evaluate()["env_runners"]["episode_return_mean"])
 
 
 def test_nothing_is_lost_between_actors_and_learner(build):
