@@ -369,14 +369,27 @@ def test_progress_remembers_a_strike_until_the_next_episode():
     assert env.reset()[0][24] == 0.0
 
 
-def test_the_arm_can_strike_the_ball(env):
+@pytest.mark.parametrize(
+    ("torque", "legacy_tip", "legacy_ball"),
+    [
+        (1.0, (0.33301, 0.12573, -0.17384), (0.76162, -0.09486, -0.27)),
+        (2.0, (-0.1229, 0.20811, -0.02848), (0.75405, -0.00223, -0.27)),
+        (3.0, (-0.13376, 0.20205, 0.06525), (0.74996, 0.07384, -0.27)),
+    ],
+)
+def test_a_blow_sends_the_ball_where_the_legacy_model_does(
+    env, torque, legacy_tip, legacy_ball
+):
+    # The numbers are those of Gym's model on MuJoCo 3.4, two seconds after the start.
     env.reset(seed=0)
+    env.unwrapped._place_goal(0.3, 0.9)
     tip, *_ = place(env, arm=LOW_ARM)
-    start = (tip[0], tip[1] + 0.25)
-    place(env, arm=LOW_ARM, ball=start)
+    place(env, arm=LOW_ARM, ball=(tip[0], -0.35))
     for _ in range(40):
-        env.step(np.array([3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], np.float32))
-    assert bodies(env)[1][1] > start[1] + 0.1
+        env.step(np.array([torque, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    tip, ball, _ = bodies(env)
+    np.testing.assert_allclose(tip, legacy_tip, atol=1e-4)
+    np.testing.assert_allclose(ball, legacy_ball, atol=1e-4)
 
 
 # --- Success ---
