@@ -10,6 +10,7 @@ from rllib_impass.algorithms.impass import (
     IMPALANoSSConfig,
     IMPASSConfig,
 )
+from rllib_impass.env.registration import register_envs
 from rllib_impass.utils.logs import configure_logging
 
 __version__ = version("rllib_impass")
@@ -21,3 +22,5 @@ configure_logging()
 # One name from class to plot: the class name is the name that Tune knows.
 for _algorithm in (IMPASS, IMPALANoSS):
     tune.register_trainable(_algorithm.__name__, _algorithm)
+
+register_envs()
