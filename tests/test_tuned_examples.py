@@ -1,5 +1,6 @@
 """Every tuned file loads, validates, and says how to run it."""
 
+import importlib.metadata
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "tuned_examples").rglob("*.yaml"))
 
 
-def test_there_are_tuned_files():
+def test_tuned_files_are_installed_with_the_package():
+    installed = {str(file) for file in importlib.metadata.files("rllib_impass")}
     assert FILES
+    for path in FILES:
+        assert f"rllib_impass/{path.relative_to(ROOT)}" in installed
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -28,7 +28,8 @@ def weights(algorithm):
 
 
 @pytest.mark.parametrize(
-    ("num_env_runners", "num_learners"), [(0, 0), (0, 1), (2, 0), (2, 1), (2, 2)]
+    ("num_env_runners", "num_learners"),
+    [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1), (2, 2)],
 )
 def test_every_topology_trains(build, num_env_runners, num_learners):
     config = small_config("Hopper-v5").env_runners(num_env_runners=num_env_runners)
@@ -191,15 +192,17 @@ def test_schedules_follow_the_sampled_steps(build):
 
 
 def test_the_newest_weights_go_out_at_once(build):
-    config = small_config().env_runners(num_env_runners=1)
+    # Slow envs: the learner has trained long before the next fragment begins.
+    config = small_config(SlowEnv, seconds=0.01)
     config.env_runners(max_requests_in_flight_per_env_runner=1)
     algorithm = build(config)
-    for _ in range(4):
+    for _ in range(3):
         result = algorithm.train()
     learner = result["learners"][DEFAULT_MODULE_ID]
-    # Two fragments a batch: the second one is sampled while nothing is trained, the
-    # first one may just miss the newest version.
-    assert learner["policy_lag_mean"] <= 1.0
+    # Two fragments a batch. The first may start before the last batch is trained; the
+    # second never does. RLlib's own IMPALA stands at 2 here.
+    assert learner["policy_lag_max"] <= 1
+    assert learner["policy_lag_mean"] <= 0.75
     assert result["env_runners"]["weights_seq_no"] > 0
 
 
