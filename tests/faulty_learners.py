@@ -5,6 +5,7 @@ import os
 import torch
 from ray.rllib.core import DEFAULT_MODULE_ID
 
+from rllib_impass.algorithms.collectives import rank
 from rllib_impass.algorithms.impass.impass_learner import IMPASSLearner
 
 
@@ -17,6 +18,18 @@ class RaisingLearner(IMPASSLearner):
         self.num_losses += 1
         if self.num_losses == 3:
             raise ArithmeticError("the loss went wrong")
+        return super().compute_loss_for_module(**kwargs)
+
+
+class RaisingSecondLearner(IMPASSLearner):
+    """Of two learners, the second one raises in its third loss."""
+
+    num_losses = 0
+
+    def compute_loss_for_module(self, **kwargs):
+        self.num_losses += 1
+        if self.num_losses == 3 and rank() == 1:
+            raise ArithmeticError("the second loss went wrong")
         return super().compute_loss_for_module(**kwargs)
 
 
@@ -57,3 +70,14 @@ def fail_at_the_next_loss(learner):
 def process_id(actor):
     """Where an actor runs."""
     return os.getpid()
+
+
+def weights_version(runner):
+    """Of the weights an actor samples with."""
+    return runner._weights_seq_no
+
+
+def idle_queue_stats(learner):
+    """The counters of a learner's queue, once it is empty."""
+    learner.wait_until_idle()
+    return learner._queue.stats()

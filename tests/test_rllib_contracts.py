@@ -57,6 +57,9 @@ def test_a_request_is_tracked_by_its_tag_until_it_is_fetched(ray_session):
     assert result.get() == 1
     assert manager._filter_calls_by_tag("a")[0] == []
     assert manager.num_outstanding_async_reqs("b") == 1
+    # ActorLearner._learners_have_room counts requests of each actor like this.
+    (state,) = manager._remote_actor_states.values()
+    assert state.get_num_in_flight_requests() == 1
 
 
 def test_a_failed_request_is_handed_over_with_its_error(ray_session):
@@ -79,11 +82,6 @@ def test_a_failed_request_is_handed_over_with_its_error(ray_session):
 def test_the_runner_group_keeps_its_manager_under_this_name():
     source = inspect.getsource(ray.rllib.env.env_runner_group.EnvRunnerGroup.__init__)
     assert "self._worker_manager = FaultTolerantActorManager(" in source
-
-
-def test_learner_groups_count_open_requests_under_this_key():
-    source = inspect.getsource(LearnerGroup.get_stats)
-    assert '"actor_manager_num_outstanding_async_reqs"' in source
 
 
 def test_learner_groups_pass_over_failed_learners_in_silence():
@@ -112,6 +110,20 @@ def test_the_state_server_hands_out_newer_states_only():
         server.push({WEIGHTS_SEQ_NO: 3, "rl_module": "w"})
         assert server.pull_if_newer(3) is None
         assert server.pull_if_newer(2)["rl_module"] == "w"
+
+
+def test_our_state_server_ignores_weights_that_were_overtaken():
+    server = RunnerStateServer()
+    server.push({WEIGHTS_SEQ_NO: 5, "rl_module": "new"})
+    server.push({WEIGHTS_SEQ_NO: 4, "rl_module": "old"})
+    assert server.pull_if_newer(0)["rl_module"] == "new"
+
+
+def test_evaluation_without_remote_runners_gets_no_connector_states_from_rllib():
+    # ActorLearner._before_evaluate brings them.
+    group = ray.rllib.env.env_runner_group.EnvRunnerGroup
+    source = inspect.getsource(group.sync_env_runner_states)
+    assert "self.num_healthy_remote_workers() == 0 and self.local_env_runner" in source
 
 
 def test_our_state_server_merges_its_two_writers():
@@ -147,7 +159,9 @@ def test_a_failed_env_step_is_announced_by_this_string():
         (SingleAgentEnvRunner, "_log_episode_metrics"),
         (EnvRunner, "_try_env_reset"),
         (EnvRunner, "_log_env_steps"),
-        (FaultAwareApply, "apply"),
+        (EnvRunner, "sample_get_state_and_metrics"),
+        (LearnerGroup, "_get_results"),
+        (Algorithm, "_before_evaluate"),
         (TorchLearner, "_make_modules_ddp_if_necessary"),
         (Learner, "_log_trainable_parameters"),
         (Learner, "before_gradient_based_update"),

@@ -50,7 +50,7 @@ class FaultyEnv(gym.Env):
     """Does one thing wrong, once or always.
 
     Args (in ``config``):
-        fault: "raise", "nan_observation" or "nan_reward".
+        fault: "raise", "nan_observation", "inf_observation" or "nan_reward".
         at_step: from which step of the process's life on.
         marker: path of a file; if given, the fault happens only until it exists.
     """
@@ -76,6 +76,8 @@ class FaultyEnv(gym.Env):
                 raise ValueError("the simulator exploded")
             if fault == "nan_observation":
                 observation[1] = np.nan
+            if fault == "inf_observation":
+                observation[1] = np.inf
             if fault == "nan_reward":
                 reward = np.inf
         return observation, reward, False, self.t >= 20, {}

@@ -23,11 +23,12 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_TRAINED_LIFETIME,
     WEIGHTS_SEQ_NO,
 )
+from ray.rllib.utils.typing import ResultDict
 from ray.tune.execution.placement_groups import PlacementGroupFactory
 
 from rllib_impass.algorithms.actor_learner_config import ActorLearnerConfig
 from rllib_impass.algorithms.runner_state_server import RunnerStateServer
-from rllib_impass.env.vector_envs import choose_backend
+from rllib_impass.env.trajectory_env_runner import forget_weights_version
 
 logger = logging.getLogger(__name__)
 
@@ -87,18 +88,29 @@ class ActorLearner(IMPALA):
             if now - self._last_probe_s < _POLL_INTERVAL_S:
                 return []
             self._last_probe_s = now
-        return super().restore_env_runners(env_runner_group)
+        restored = super().restore_env_runners(env_runner_group)
+        if restored and env_runner_group is self.env_runner_group:
+            # RLlib gave them the driver's weights, which are never trained, under the
+            # version they had: make them pull, whatever that was.
+            env_runner_group.foreach_env_runner(
+                forget_weights_version,
+                remote_worker_ids=restored,
+                local_env_runner=False,
+                timeout_seconds=_STOP_TIMEOUT_S,
+            )
+        return restored
 
     @override(Algorithm)
     def cleanup(self) -> None:
         # RLlib asks every runner to stop and waits for ever for one that hangs.
-        if getattr(self, "env_runner_group", None) is not None:
-            self.env_runner_group.foreach_env_runner(
-                lambda runner: runner.stop(),
-                local_env_runner=False,
-                timeout_seconds=_STOP_TIMEOUT_S,
-            )
-            self.env_runner_group._worker_manager.clear()
+        for name in ("env_runner_group", "eval_env_runner_group"):
+            if (group := getattr(self, name, None)) is not None:
+                group.foreach_env_runner(
+                    lambda runner: runner.stop(),
+                    local_env_runner=False,
+                    timeout_seconds=_STOP_TIMEOUT_S,
+                )
+                group._worker_manager.clear()
         super().cleanup()
         if getattr(self, "_env_runner_state_server", None) is not None:
             ray.kill(self._env_runner_state_server)
@@ -130,6 +142,14 @@ class ActorLearner(IMPALA):
         # the training envs.
         return True
 
+    @override(Algorithm)
+    def _before_evaluate(self) -> None:
+        # RLlib brings connector states to remote evaluation runners only.
+        if self.env_runner is not None and self.eval_env_runner is not None:
+            self.eval_env_runner.set_state(
+                self.env_runner.get_state(not_components=COMPONENT_RL_MODULE)
+            )
+
     def _train_in_turns(self) -> None:
         """One process, no actors: sample, train, repeat; reproducible for a seed."""
         for _ in range(self.config.samples_per_batch):
@@ -137,15 +157,19 @@ class ActorLearner(IMPALA):
         self.metrics.aggregate([self.env_runner.get_metrics()], key=ENV_RUNNER_RESULTS)
         batch, self._waiting = self._waiting, []
         self._update_learners(batch)
-        for result in self.learner_group.foreach_learner(
-            lambda learner: learner.wait_until_idle()
-        ):
-            if not result.ok:
-                raise result.get()
+        while not self._learners_are_idle():
+            # Raises what a learner raised while another one waits for it.
+            self._update_learners([])
         self._update_learners([])
         self.env_runner_group.sync_weights(
             from_worker_or_learner_group=self.learner_group, inference_only=True
         )
+
+    def _learners_are_idle(self) -> bool:
+        results = self.learner_group.foreach_learner(
+            lambda learner: learner.wait_until_idle(timeout_s=_POLL_INTERVAL_S)
+        )
+        return all(self.learner_group._get_results(results))
 
     def _collect_samples(self) -> list[ObjectRef]:
         """Waits for a sample to be ready, then takes all that are."""
@@ -160,14 +184,15 @@ class ActorLearner(IMPALA):
             time.sleep(_BACK_PRESSURE_PAUSE_S)
         refs, metrics, connector_states = [], [], []
         for result in manager.fetch_ready_async_reqs(tags=_SAMPLE):
-            if result.ok:
-                ref, states, runner_metrics = result.get()
-                refs.append(ref)
-                metrics.append(runner_metrics)
-                connector_states.append(states)
-                self._failures_in_a_row[result.actor_id] = 0
-            else:
-                self._note_failure(result.actor_id, result.get())
+            sample = result.get()
+            if isinstance(sample, Exception):
+                self._note_failure(result.actor_id, sample)
+                continue
+            ref, states, runner_metrics = sample
+            refs.append(ref)
+            metrics.append(runner_metrics)
+            connector_states.append(states)
+            self._failures_in_a_row[result.actor_id] = 0
         if refs:
             self._silence_s = 0.0
             self.metrics.aggregate(metrics, key=ENV_RUNNER_RESULTS)
@@ -191,17 +216,17 @@ class ActorLearner(IMPALA):
         if self.learner_group.is_local:
             # Its queue makes us wait.
             return True
+        # Not by `LearnerGroup.update()`: it sends as many requests as it takes back.
+        manager = self.learner_group._worker_manager
+        self._take_results(
+            self.learner_group._get_results(manager.fetch_ready_async_reqs())
+        )
         limit = self.config.max_requests_in_flight_per_learner
-        if self._num_learner_requests() >= limit:
-            self._update_learners([])
-        return self._num_learner_requests() < limit
-
-    def _num_learner_requests(self) -> int:
-        # Of all learners together: RLlib drops a batch silently if one learner alone
-        # has reached its limit.
-        return self.learner_group.get_stats()[
-            "actor_manager_num_outstanding_async_reqs"
-        ]
+        # RLlib drops the batch of a learner that has reached the limit, in silence.
+        return all(
+            state.get_num_in_flight_requests() < limit
+            for state in manager._remote_actor_states.values()
+        )
 
     def _update_learners(self, refs: list[ObjectRef]) -> None:
         self._last_poll_s = time.monotonic()
@@ -213,6 +238,9 @@ class ActorLearner(IMPALA):
             defer_solve_refs_to_learner=True,
         )
         self._check_learners()
+        self._take_results(results)
+
+    def _take_results(self, results: list[ResultDict]) -> None:
         self.metrics.aggregate([r for r in results if r], key=LEARNER_RESULTS)
 
     def _check_learners(self) -> None:
@@ -299,10 +327,7 @@ class ActorLearner(IMPALA):
         )
 
     def _say_how_it_samples(self) -> None:
-        config = self.config
-        backend, reason = choose_backend(
-            config.vector_backend, config.env, config.env_config
-        )
-        logger.info("stepping %s with %s: %s", config.env, backend, reason)
-        if (why := config.why_episodes()) is not None:
+        backend, reason = self.config.choose_backend()
+        logger.info("stepping %s with %s: %s", self.config.env, backend, reason)
+        if (why := self.config.why_episodes()) is not None:
             logger.info("sampling RLlib episodes, which is slower: %s", why)

@@ -18,7 +18,7 @@ from typing_extensions import Self
 
 from rllib_impass.connectors.stack_states import StackStates, stacked_space
 from rllib_impass.env.trajectory_env_runner import TrajectoryEnvRunner
-from rllib_impass.env.vector_envs import BACKENDS, choose_backend
+from rllib_impass.env.vector_envs import BACKENDS, BackendChoice, choose_backend
 
 EPISODE_CALLBACKS = (
     "on_episode_created",
@@ -34,6 +34,12 @@ EVALUATION_DEFAULTS = {"explore": False, "num_envs_per_env_runner": 1}
 
 # Settings of RLlib's IMPALA that nothing here would read.
 MEANINGLESS_SETTINGS = {
+    "vtrace": "it is what the algorithm does",
+    "entropy_coeff_schedule": "give entropy_coeff the schedule",
+    "lr_schedule": "give lr the schedule",
+    "replay_proportion": "every step is trained once",
+    "opt_type": "the optimizer is Adam",
+    "shuffle_batch_per_epoch": "minibatches are always shuffled",
     "learner_queue_size": "set minibatch_queue_size",
     "num_aggregator_actors_per_learner": "learners batch trajectories themselves",
     "torch_skip_nan_gradients": "set max_consecutive_skipped_updates",
@@ -68,6 +74,8 @@ class ActorLearnerConfig(IMPALAConfig):
         self.sample_timeout_s = 300.0
         # Failures of one env runner in a row until training stops with its error.
         self.num_consecutive_env_runner_failures_tolerance = 5
+        # An actor whose process must end comes back at once.
+        self.delay_between_env_runner_restarts_s = 1.0
         # Longer waits would stall the healthy runners while one restarts.
         self.env_runner_health_probe_timeout_s = 0.1
 
@@ -144,6 +152,14 @@ class ActorLearnerConfig(IMPALAConfig):
                 return f"the callback {name} is set"
         return None
 
+    def choose_backend(self) -> BackendChoice:
+        """What steps the training environments; evaluation is gymnasium's."""
+        if self.in_evaluation:
+            return BackendChoice("gymnasium", "evaluation always runs there")
+        return choose_backend(
+            self.vector_backend, self.env, self.env_config, self.why_episodes()
+        )
+
     @override(AlgorithmConfig)
     def get_evaluation_config_object(self) -> AlgorithmConfig | None:
         overrides = self.evaluation_config
@@ -191,11 +207,15 @@ class ActorLearnerConfig(IMPALAConfig):
         # RLlib validates the evaluation config, too; it never trains.
         if not self.in_evaluation:
             self._validate_batches()
+            self._validate_optimization()
             self._validate_sampling()
             self._validate_spaces()
 
     def _validate_counts(self) -> None:
         minima = {
+            "num_epochs": 1,
+            "max_requests_in_flight_per_env_runner": 1,
+            "max_requests_in_flight_per_learner": 1,
             "num_stacked_states": 1,
             "minibatch_queue_size": 1,
             "max_consecutive_skipped_updates": 1,
@@ -226,7 +246,7 @@ class ActorLearnerConfig(IMPALAConfig):
                 f"{self.rollout_fragment_length!r}."
             )
         batch, sample = self.train_batch_size_per_learner, self.steps_per_sample
-        if not batch or batch % sample:
+        if not isinstance(batch, int) or batch < 1 or batch % sample:
             nearest = max(1, round((batch or 0) / sample)) * sample
             self._value_error(
                 f"train_batch_size_per_learner={batch} is not a multiple of "
@@ -235,11 +255,21 @@ class ActorLearnerConfig(IMPALAConfig):
                 f"{sample}. Set it to {nearest}, or change one of the others."
             )
         size = self.minibatch_size
-        if size is not None and not 1 <= size <= batch:
+        if size is not None and not (isinstance(size, int) and 1 <= size <= batch):
             self._value_error(
-                f"minibatch_size={size} must be between 1 and "
+                f"minibatch_size={size} must be a whole number between 1 and "
                 f"train_batch_size_per_learner={batch}, or None for whole batches."
             )
+
+    def _validate_optimization(self) -> None:
+        if not 0.0 <= self.gamma <= 1.0:
+            self._value_error(f"gamma must be between 0 and 1, got {self.gamma}.")
+        if self.grad_clip is not None and not self.grad_clip > 0.0:
+            self._value_error(
+                f"grad_clip must be above 0, or None for no clip, got {self.grad_clip}."
+            )
+        if isinstance(self.lr, float | int) and not self.lr > 0.0:
+            self._value_error(f"lr must be above 0, got {self.lr}.")
 
     def _validate_sampling(self) -> None:
         if self.vector_backend not in BACKENDS:
@@ -259,7 +289,7 @@ class ActorLearnerConfig(IMPALAConfig):
             )
         if self.is_multi_agent:
             self._value_error("multi-agent environments are not supported.")
-        choose_backend(self.vector_backend, self.env, self.env_config)
+        self.choose_backend()
 
     def _validate_spaces(self) -> None:
         observation_space, action_space = self._spaces()

@@ -25,6 +25,7 @@ from rllib_impass.utils.minibatch_queue import MinibatchQueue, QueueClosed
 logger = logging.getLogger(__name__)
 
 NUM_SAMPLES_LOST = "num_samples_lost_lifetime"
+NUM_ENV_STEPS_QUEUED = "num_env_steps_queued"
 QUEUE_DEPTH = "queue_depth"
 QUEUE_PUT_WAIT = "queue_put_wait_s"
 QUEUE_GET_WAIT = "queue_get_wait_s"
@@ -100,16 +101,25 @@ class AsyncLearner(TorchLearner, abc.ABC):
             self._server = server
             self._publish()
 
-    def wait_until_idle(self) -> None:
-        """Returns once every queued batch is trained; raises what the thread raised."""
+    def wait_until_idle(self, timeout_s: float | None = None) -> bool:
+        """Waits until every queued batch is trained; raises what the thread raised.
+
+        Args:
+            timeout_s: how long at most; None for as long as it takes.
+
+        Returns:
+            Whether the learner is idle.
+        """
         with self._progress:
             self._progress.wait_for(
-                lambda: (
-                    self._failure is not None
-                    or self._num_trained_batches == self._queue.stats().num_put
-                )
+                lambda: self._failure is not None or self._is_idle, timeout_s
             )
-        self.raise_failure()
+            self.raise_failure()
+            return self._is_idle
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._num_trained_batches == self._queue.stats().num_put
 
     def raise_failure(self) -> None:
         """Raises the error that ended the learner thread, if one did."""
@@ -126,12 +136,16 @@ class AsyncLearner(TorchLearner, abc.ABC):
 
     @override(Checkpointable)
     def set_state(self, state: StateDict) -> None:
+        # Several learners must restore between the same two batches, and no learner
+        # should train old data into restored weights.
+        self.wait_until_idle()
         with self._weights_lock:
             newest = self._weights_seq_no
             # RLlib ignores weights that are not newer than its own; an older checkpoint
             # must win, too. Versions only ever rise, so that actors notice.
             self._weights_seq_no = 0
-            super().set_state(state)
+            # Copied: RLlib's optimizers would keep and change the caller's arrays.
+            super().set_state(copy.deepcopy(state))
             self._weights_seq_no = max(newest, self._weights_seq_no) + 1
             self._publish()
 
@@ -141,9 +155,16 @@ class AsyncLearner(TorchLearner, abc.ABC):
             return super().save_to_path(*args, **kwargs)
 
     @override(Checkpointable)
-    def restore_from_path(self, *args: Any, **kwargs: Any) -> None:
+    def restore_from_path(
+        self, path: Any, *args: Any, component: str | None = None, **kwargs: Any
+    ) -> None:
+        self.wait_until_idle()
         with self._weights_lock:
-            super().restore_from_path(*args, **kwargs)
+            super().restore_from_path(path, *args, component=component, **kwargs)
+            if component is not None:
+                # A part does not pass through `set_state`.
+                self._weights_seq_no += 1
+                self._publish()
 
     @override(Learner)
     def shutdown(self) -> None:
@@ -188,6 +209,9 @@ class AsyncLearner(TorchLearner, abc.ABC):
         self.log_values(
             {
                 QUEUE_DEPTH: stats.depth,
+                NUM_ENV_STEPS_QUEUED: (
+                    stats.depth * self.config.train_batch_size_per_learner
+                ),
                 QUEUE_PUT_WAIT: stats.put_wait_s,
                 QUEUE_GET_WAIT: stats.get_wait_s,
                 WEIGHTS_SEQ_NO: self._weights_seq_no,

@@ -22,7 +22,9 @@ class RunnerStateServer(EnvRunnerStateServer):
     @override(EnvRunnerStateServer)
     def push(self, state: StateDict) -> None:
         with self._lock:
-            super().push({**(self._state or {}), **state})
+            # Calls may overtake each other: the actor is threaded.
+            if state.get(WEIGHTS_SEQ_NO, 0) >= self.get_version():
+                super().push({**(self._state or {}), **state})
 
     def push_connector_states(self, state: StateDict) -> None:
         """Stores connector states; runners get them along with the next weights."""

@@ -2,18 +2,17 @@
 
 import math
 import time
-from collections.abc import Callable
+import traceback
 from typing import Any
 
 import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.columns import Columns
-from ray.rllib.env.env_runner import ENV_STEP_FAILURE
+from ray.rllib.env.env_runner import ENV_STEP_FAILURE, EnvRunner
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
-from ray.rllib.utils.actor_manager import FaultAwareApply
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import RLMODULE_INFERENCE_TIMER
 
@@ -22,7 +21,6 @@ from rllib_impass.env.trajectory_recorder import TrajectoryRecorder
 from rllib_impass.env.vector_envs import (
     EnvPoolVectorEnv,
     FiniteActions,
-    choose_backend,
     to_action_space,
 )
 from rllib_impass.ops.returns import discounted_returns, mean_abs_second_difference
@@ -33,7 +31,7 @@ NUM_NONFINITE_ACTIONS = "num_nonfinite_actions_lifetime"
 RETURNS_SO_FAR = "returns_so_far"
 
 # An env that fails this often within one fragment will not get better by itself.
-_MAX_ENV_FAILURES_PER_FRAGMENT = 3
+_MAX_ENV_FAILURES_PER_SAMPLE = 3
 
 
 class TrajectoryEnvRunner(SingleAgentEnvRunner):
@@ -46,31 +44,26 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
 
     @override(SingleAgentEnvRunner)
     def __init__(self, *, config: AlgorithmConfig, **kwargs: Any) -> None:
-        self._num_env_builds = 0
+        self._num_env_builds = self._num_env_failures = 0
         self._env_is_suspect = False
         self._episode_return_carry: dict[str, float] = {}
         super().__init__(config=config, **kwargs)
+        # None where RLlib's episodes are sampled.
         self._recorder: TrajectoryRecorder | None = None
-        self._samples_trajectories = (
+        if (
             self.env is not None
             and not self.config.in_evaluation
             and self.config.why_episodes() is None
-        )
-        if self._samples_trajectories:
+        ):
             self._recorder = self._make_recorder()
 
     @override(SingleAgentEnvRunner)
     def make_env(self) -> None:
         self._num_env_builds += 1
+        self._episode_return_carry.clear()
         env, mode = self.config.env, self.config.gym_env_vectorize_mode
-        backend = "gymnasium"
-        if not self.config.in_evaluation:
-            choice = choose_backend(
-                self.config.vector_backend, env, self.config.env_config
-            )
-            backend = choice.name
         self._seed = self._spread_seed()
-        if backend == "envpool":
+        if self.config.choose_backend().name == "envpool":
             self.config.env = lambda context: EnvPoolVectorEnv(
                 env, context["num_envs"], self._seed
             )
@@ -83,21 +76,39 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         self.env.env = FiniteActions(self.env.env)
         self._env_is_suspect = False
 
-    @override(FaultAwareApply)
-    def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        # RLlib's version sleeps for a minute and ends the process, and the driver never
-        # sees why. This one reports the error as it is and rebuilds the env.
+    @override(EnvRunner)
+    def sample_get_state_and_metrics(self) -> tuple[Any, Any, Any] | Exception:
+        # Handed over, not raised: RLlib would end this process after a minute's sleep,
+        # forget the requests behind this one, and never show the driver why.
         try:
-            return func(self, *args, **kwargs)
+            return super().sample_get_state_and_metrics()
         except Exception:
-            self._env_is_suspect = True
-            raise
+            return RuntimeError(traceback.format_exc())
 
     @override(SingleAgentEnvRunner)
     def sample(self, **kwargs: Any) -> list[Trajectory] | list[SingleAgentEpisode]:
         if self._env_is_suspect:
             self.make_env()
-        return super().sample(**kwargs)
+        self._num_env_failures = 0
+        try:
+            return super().sample(**kwargs)
+        except BaseException:
+            # Also after Ctrl-C: a fragment was left half-way.
+            self._env_is_suspect = True
+            raise
+
+    @override(EnvRunner)
+    def _try_env_step(self, actions: Any) -> Any:
+        result = super()._try_env_step(actions)
+        if isinstance(result, str) and result == ENV_STEP_FAILURE:
+            # RLlib has rebuilt the env and would go on doing so for ever.
+            self._num_env_failures += 1
+            if self._num_env_failures >= _MAX_ENV_FAILURES_PER_SAMPLE:
+                raise RuntimeError(
+                    f"env={self.config.env!r} failed {self._num_env_failures} times "
+                    "within one fragment; the log above has the errors"
+                )
+        return result
 
     @override(SingleAgentEnvRunner)
     def _sample(
@@ -109,22 +120,32 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         random_actions: bool = False,
         force_reset: bool = False,
     ) -> list[Trajectory] | list[SingleAgentEpisode]:
-        if self._samples_trajectories and num_episodes is None and not random_actions:
-            if force_reset or self._needs_initial_reset:
-                self._reset_recorder()
-            return [self._sample_trajectory()]
-        episodes = super()._sample(
-            num_timesteps=num_timesteps,
-            num_episodes=num_episodes,
-            explore=explore,
-            random_actions=random_actions,
-            force_reset=force_reset,
-        )
-        return self._finish_episodes(episodes)
+        if self._recorder is None:
+            episodes = super()._sample(
+                num_timesteps=num_timesteps,
+                num_episodes=num_episodes,
+                explore=explore,
+                random_actions=random_actions,
+                force_reset=force_reset,
+            )
+            return self._finish_episodes(episodes)
+        if (
+            num_timesteps != self.config.steps_per_sample
+            or random_actions
+            or not explore
+        ):
+            raise ValueError(
+                "an env runner that trains samples one fragment of "
+                f"{self.config.steps_per_sample} steps, with exploration; use "
+                "`algorithm.evaluate()` for anything else"
+            )
+        if force_reset or self._needs_initial_reset:
+            self._reset_recorder()
+        return [self._sample_trajectory()]
 
     @torch.inference_mode()
     def _sample_trajectory(self) -> Trajectory:
-        num_failures, inference_s, step = 0, 0.0, 0
+        inference_s, step = 0.0, 0
         num_steps = self.config.get_rollout_fragment_length(self.worker_index)
         while step < num_steps:
             started = time.perf_counter()
@@ -134,13 +155,8 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
             inference_s += time.perf_counter() - started
 
             result = self._try_env_step(self._to_action_space(actions))
-            if isinstance(result, str) and result == ENV_STEP_FAILURE:
-                num_failures += 1
-                if num_failures >= _MAX_ENV_FAILURES_PER_FRAGMENT:
-                    raise RuntimeError(
-                        f"env={self.config.env!r} failed {num_failures} times within "
-                        "one fragment; the log above has the errors"
-                    )
+            if isinstance(result, str):
+                # The env had to be rebuilt: begin anew.
                 self._reset_recorder()
                 step = 0
                 continue
@@ -167,12 +183,17 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         if num_steps:
             self._log_env_steps(self._metrics_num_env_steps_sampled, num_steps)
         for episode in episodes:
-            if math.isfinite(episode.episode_return):
-                self._log_episode_metrics(
-                    episode.length, episode.episode_return, episode.seconds
-                )
+            self._log_episode_metrics(
+                episode.length, episode.episode_return, episode.seconds
+            )
         episodes.clear()
         return trajectory
+
+    @override(SingleAgentEnvRunner)
+    def _log_episode_metrics(self, length: int, ret: float, sec: float) -> None:
+        # One such return would make every mean it enters a NaN.
+        if math.isfinite(ret):
+            super()._log_episode_metrics(length, ret, sec)
 
     def _reset_recorder(self) -> None:
         observations, _ = self._try_env_reset(
@@ -215,7 +236,7 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         self, episodes: list[SingleAgentEpisode]
     ) -> list[SingleAgentEpisode]:
         """What the recorder does for Trajectories, for RLlib's episodes."""
-        finite = [episode for episode in episodes if _is_finite(episode)]
+        finite = [episode for episode in episodes if self._is_finite(episode)]
         for episode in finite:
             actions = np.clip(episode.get_actions(), -1.0, 1.0)
             actions = actions.reshape(len(episode), 1, -1)
@@ -224,6 +245,10 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
             if not self.config.in_evaluation:
                 self._add_returns_so_far(episode)
         self._log_nonfinite(len(episodes) - len(finite))
+        num_left_out = sum(map(len, episodes)) - sum(map(len, finite))
+        if num_left_out:
+            # RLlib has counted them already; the learner will not get them.
+            self._increase_sampled_metrics(-num_left_out, 0)
         return finite
 
     def _add_returns_so_far(self, episode: SingleAgentEpisode) -> None:
@@ -236,6 +261,18 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         episode.extra_model_outputs[RETURNS_SO_FAR] = InfiniteLookbackBuffer(
             returns.astype(np.float32)
         )
+
+    def _is_finite(self, episode: SingleAgentEpisode) -> bool:
+        """Whether a piece of episode, and the states its stacks reach back to, is."""
+        lookback = self.config.num_stacked_states - 1
+        columns = (
+            episode.get_observations(slice(-lookback, None), neg_index_as_lookback=True)
+            if lookback
+            else episode.get_observations(),
+            episode.get_rewards(),
+            episode.get_actions(),
+        )
+        return all(np.isfinite(column).all() for column in columns)
 
     def _log_smoothness(self, value: float) -> None:
         if math.isfinite(value):
@@ -252,6 +289,6 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         guard.num_nonfinite_actions = 0
 
 
-def _is_finite(episode: SingleAgentEpisode) -> bool:
-    columns = (episode.get_observations(), episode.get_rewards(), episode.get_actions())
-    return all(np.isfinite(column).all() for column in columns)
+def forget_weights_version(runner: TrajectoryEnvRunner) -> None:
+    """Makes a runner pull the newest weights before its next sample."""
+    runner._weights_seq_no = 0

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
+from ray.tune.registry import ENV_CREATOR, _global_registry
 
 BACKENDS = ("auto", "gymnasium", "envpool")
 
@@ -25,9 +26,18 @@ class BackendChoice(NamedTuple):
 
 
 def choose_backend(
-    requested: str, env: Any, env_config: dict[str, Any]
+    requested: str,
+    env: Any,
+    env_config: dict[str, Any],
+    why_episodes: str | None = None,
 ) -> BackendChoice:
     """Resolves ``vector_backend`` for an environment.
+
+    Args:
+        requested: one of BACKENDS.
+        env: as in ``config.environment()``.
+        env_config: as in ``config.environment()``.
+        why_episodes: why RLlib's episodes are sampled, or None.
 
     Raises:
         ValueError: if EnvPool is asked for and cannot serve this environment.
@@ -35,6 +45,8 @@ def choose_backend(
     if requested == "gymnasium":
         return BackendChoice("gymnasium", "asked for")
     obstacle = _envpool_obstacle(env, env_config)
+    if obstacle is None and why_episodes is not None:
+        obstacle = f"{why_episodes}, and EnvPool's envs give no infos"
     if obstacle is None:
         return BackendChoice("envpool", "it has this env with the same spaces")
     if requested == "envpool":
@@ -51,6 +63,8 @@ def _envpool_obstacle(env: Any, env_config: dict[str, Any]) -> str | None:
         return "EnvPool is not installed (pip install 'rllib_impass[fast]')"
     if not isinstance(env, str) or env not in gym.registry:
         return "only ids of gymnasium's registry can be compared with EnvPool's"
+    if _global_registry.contains(ENV_CREATOR, env):
+        return f"{env} is registered with Tune and may be anything"
     if env_config:
         return f"env_config {sorted(env_config)} has no counterpart in EnvPool"
     import envpool

@@ -33,6 +33,8 @@ def hopper():
 
 
 def evaluation_return(algorithm):
+    # What is queued would change the weights between two looks at them.
+    algorithm.learner_group._learner.wait_until_idle()
     return algorithm.evaluate()["env_runners"]["episode_return_mean"]
 
 

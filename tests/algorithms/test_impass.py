@@ -12,6 +12,7 @@ from ray.rllib.connectors.env_to_module import MeanStdFilter
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 
 from configs import serial_config, small_config
+from faulty_learners import idle_queue_stats
 from rllib_impass import IMPALANoSSConfig
 from toy_envs import CountingEnv, SlowEnv
 
@@ -93,15 +94,25 @@ def test_rllibs_connectors_work_through_the_episode_path(build):
         result = algorithm.train()
     assert trained(result) >= 256
     # The actors' filter statistics were merged, and evaluation uses them.
-    pipeline = algorithm.env_runner._env_to_module
-    (filter_,) = (c for c in pipeline.connectors if isinstance(c, MeanStdFilter))
-    (statistics,) = filter_.get_state().values()
-    assert statistics["running_stats"][0]["num_pushes"] > 100
+    assert num_filtered(algorithm.env_runner) > 100
+    algorithm._before_evaluate()
+    assert num_filtered(algorithm.eval_env_runner) == num_filtered(algorithm.env_runner)
     assert np.isfinite(algorithm.evaluate()["env_runners"]["episode_return_mean"])
 
 
-def test_nothing_is_lost_between_actors_and_learner(build):
+def num_filtered(runner):
+    """How many observations a runner's MeanStdFilter has seen."""
+    connectors = runner._env_to_module.connectors
+    (filter_,) = (c for c in connectors if isinstance(c, MeanStdFilter))
+    (statistics,) = filter_.get_state().values()
+    return statistics["running_stats"][0]["num_pushes"]
+
+
+@pytest.mark.parametrize("num_learners", [0, 1])
+def test_nothing_is_lost_between_actors_and_learner(build, num_learners):
     config = small_config().env_runners(num_env_runners=2)
+    # The tightest limit: one request at a time.
+    config.learners(num_learners=num_learners, max_requests_in_flight_per_learner=1)
     algorithm = build(config)
     for _ in range(4):
         algorithm.train()
@@ -110,10 +121,14 @@ def test_nothing_is_lost_between_actors_and_learner(build):
     deadline = time.monotonic() + 30
     while manager.num_outstanding_async_reqs(SAMPLE) and time.monotonic() < deadline:
         algorithm._waiting += algorithm._collect_samples()
-    algorithm._feed_learners()
-    learner = algorithm.learner_group._learner
-    learner.wait_until_idle()
-    algorithm._update_learners([])
+    while len(algorithm._waiting) >= 2 and time.monotonic() < deadline:
+        algorithm._feed_learners()
+    for _ in range(3):
+        (stats,) = (
+            r.get() for r in algorithm.learner_group.foreach_learner(idle_queue_stats)
+        )
+        algorithm._learners_have_room()
+        algorithm._update_learners([])
 
     sampled = algorithm.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime"))
     done = algorithm.metrics.peek(
@@ -124,8 +139,8 @@ def test_nothing_is_lost_between_actors_and_learner(build):
         for ref in algorithm._waiting
         for trajectory in ray.get(ref)
     )
+    assert done >= 4 * 64
     assert sampled == done + waiting
-    stats = learner._queue.stats()
     assert stats.num_put == stats.num_got
     assert stats.peak_depth <= config.minibatch_queue_size
 

@@ -230,6 +230,39 @@ def test_non_finite_numbers_of_an_env_go_no_further(ray_session, path, fault):
     assert runner.get_metrics()[NUM_NONFINITE_COLUMNS].peek() > 0
 
 
+@pytest.mark.parametrize("path", ["fast", "slow"])
+def test_an_infinite_state_reaches_nobody_through_later_stacks(
+    ray_session, make_learner, tmp_path, path
+):
+    config = small_config(
+        FaultyEnv, fault="inf_observation", at_step=8, marker=str(tmp_path / "once")
+    )
+    if path == "slow":
+        with_episodes(config)
+    config.validate()
+    runner = TrajectoryEnvRunner(config=config, worker_index=1)
+    learner = make_learner(config, runner)
+    num_delivered = 0
+    for _ in range(4):
+        samples = runner.sample()
+        if samples:
+            batch = learner._make_batch(samples)
+            assert torch.isfinite(batch.states[:-1][batch.valid]).all()
+            num_delivered += int(batch.valid.sum())
+    assert (tmp_path / "once").exists()
+    metrics = runner.get_metrics()
+    assert metrics[NUM_NONFINITE_COLUMNS].peek() == 2
+    assert metrics[NUM_ENV_STEPS_SAMPLED_LIFETIME].peek() == num_delivered
+
+
+def test_a_training_runner_samples_fragments_only(ray_session):
+    config = small_config()
+    config.validate()
+    runner = TrajectoryEnvRunner(config=config, worker_index=1)
+    with pytest.raises(ValueError, match="one fragment of 32 steps"):
+        runner.sample(num_episodes=1)
+
+
 def test_the_actor_carries_no_critic(ray_session):
     config = small_config()
     config.validate()

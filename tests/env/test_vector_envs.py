@@ -3,6 +3,8 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from ray import tune
+from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from rllib_impass.env.vector_envs import (
     EnvPoolVectorEnv,
@@ -67,6 +69,32 @@ def test_auto_takes_gymnasium_elsewhere_and_says_why(env, env_config, reason):
     choice = choose_backend("auto", env, env_config)
     assert choice.name == "gymnasium"
     assert reason in choice.reason
+
+
+def test_an_id_that_tune_knows_is_the_users_env_not_envpools():
+    tune.register_env("Swimmer-v5", lambda config: gym.make("Swimmer-v5"))
+    try:
+        choice = choose_backend("auto", "Swimmer-v5", {})
+    finally:
+        _global_registry.unregister(ENV_CREATOR, "Swimmer-v5")
+    assert choice.name == "gymnasium"
+    assert "registered with Tune" in choice.reason
+    assert choose_backend("auto", "Swimmer-v5", {}).name == "envpool"
+
+
+def test_callbacks_get_infos_so_envpool_is_not_taken_for_them():
+    choice = choose_backend("auto", "Hopper-v5", {}, "the callback x is set")
+    assert choice.name == "gymnasium"
+    assert "the callback x is set" in choice.reason
+
+
+def test_envpool_cuts_episodes_where_gymnasium_does():
+    pool = EnvPoolVectorEnv("Swimmer-v5", num_envs=1, seed=0)
+    pool.reset()
+    flags = [pool.step(np.zeros((1, 2), np.float32))[2:4] for _ in range(1000)]
+    assert not any(terminated[0] for terminated, _ in flags)
+    assert [truncated[0] for _, truncated in flags] == [False] * 999 + [True]
+    pool.close()
 
 
 def test_insisting_on_envpool_for_an_env_it_lacks_is_an_error():

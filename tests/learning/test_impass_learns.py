@@ -23,10 +23,15 @@ def test_impass_balances_the_inverted_pendulum(build):
     )
     algorithm = build(config)
     started = time.monotonic()
-    best = float("-inf")
-    while best < 900 and time.monotonic() - started < 180:
-        best = max(best, mean_return(algorithm.train()))
-    assert best >= 900
+    is_good = False
+    while not is_good and time.monotonic() - started < 180:
+        # A lucky iteration is not enough: the deterministic policy must do it, too.
+        is_good = mean_return(algorithm.train()) >= 900 and evaluated(algorithm) >= 900
+    assert is_good
+
+
+def evaluated(algorithm):
+    return algorithm.evaluate()["env_runners"]["episode_return_mean"]
 
 
 def braking_return(build, config_class, num_steps=120_000):
@@ -46,7 +51,7 @@ def braking_return(build, config_class, num_steps=120_000):
     algorithm = build(config)
     while algorithm.train()["num_env_steps_sampled_lifetime"] < num_steps:
         pass
-    score = algorithm.evaluate()["env_runners"]["episode_return_mean"]
+    score = evaluated(algorithm)
     algorithm.stop()
     return score
 

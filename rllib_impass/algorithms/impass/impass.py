@@ -174,8 +174,9 @@ class IMPASSConfig(ActorLearnerConfig):
             "vtrace_clip_pg_rho_threshold",
             "vtrace_clip_c_threshold",
         ):
-            if not getattr(self, name) > 0.0:
-                self._value_error(f"{name} must be above 0, got {getattr(self, name)}.")
+            value = getattr(self, name)
+            if not isinstance(value, float | int) or not value > 0.0:
+                self._value_error(f"{name} must be above 0, got {value}.")
         if not 0.0 <= self.vtrace_lambda <= 1.0:
             self._value_error(
                 f"vtrace_lambda must be between 0 and 1, got {self.vtrace_lambda}."

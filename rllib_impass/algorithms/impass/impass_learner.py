@@ -182,13 +182,14 @@ class IMPASSLearner(AsyncLearner):
             return empty_batch(module.observation_space, module.action_space)
         if isinstance(samples[0], Trajectory):
             return from_trajectories(samples)
-        columns = self._learner_connector(
-            rl_module=self.module,
-            batch={},
-            episodes=samples,
-            shared_data={},
-            metrics=self.metrics,
-        )
+        with self._metrics_lock:
+            columns = self._learner_connector(
+                rl_module=self.module,
+                batch={},
+                episodes=samples,
+                shared_data={},
+                metrics=self.metrics,
+            )
         return from_episode_columns(columns[DEFAULT_MODULE_ID])
 
     @torch.no_grad()
