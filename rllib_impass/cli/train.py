@@ -14,8 +14,6 @@ import rllib_impass  # noqa: F401  (registers the algorithms with Tune)
 from rllib_impass.cli.progress import ProgressLines
 from rllib_impass.experiments.spec import Experiment, load_experiments
 
-SCORE = "env_runners/episode_return_mean"
-
 
 def train(file: Path, storage_path: Path, console: Console) -> int:
     """Runs every experiment of a file; returns the exit code."""
@@ -57,6 +55,6 @@ def _report(result: tune.Result, console: Console) -> None:
         return
     score = result.metrics.get("env_runners", {}).get("episode_return_mean")
     if score is not None:
-        console.print(f"return of the last 100 episodes: {score:,.1f}")
+        console.print(f"return while exploring, last iteration: {score:,.1f}")
     if result.checkpoint is not None:
         console.print(f"checkpoint: {result.checkpoint.path}", soft_wrap=True)
