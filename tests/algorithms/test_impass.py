@@ -72,6 +72,12 @@ def test_the_ablation_trains_on_single_states(build):
     assert weights(algorithm)["encoder.0.weight"].shape[1] == 4
 
 
+def test_our_own_env_is_known_to_every_actor(build):
+    config = small_config("Striker-v0", observe_progress=True)
+    result = build(config).train()
+    assert trained(result) >= 256
+
+
 @pytest.mark.parametrize("env", [CountingEnv, "Hopper-v5"])
 def test_rllibs_callbacks_work_through_the_episode_path(build, env):
     seen = []

@@ -14,7 +14,7 @@ SHORTER = {"range(20)": "range(1)", "500_000": "1_000"}
 
 def test_there_are_two_examples():
     assert len(EXAMPLES) == 2
-    assert len([line for line in EXAMPLES[0].splitlines() if line]) == 12
+    assert len([line for line in EXAMPLES[0].splitlines() if line]) <= 12
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=["algorithm", "tuner"])
