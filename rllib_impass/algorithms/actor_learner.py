@@ -272,7 +272,10 @@ class ActorLearner(IMPALA):
             raise error
         in_a_row = self._failures_in_a_row[runner_id]
         limit = config.num_consecutive_env_runner_failures_tolerance
-        logger.warning("env runner %d failed (%d in a row)", runner_id, in_a_row)
+        cause = (str(error).strip().splitlines() or [repr(error)])[-1]
+        logger.warning(
+            "env runner %d failed (%d in a row): %s", runner_id, in_a_row, cause
+        )
         if in_a_row > limit:
             raise RuntimeError(
                 f"env runner {runner_id} failed {in_a_row} times in a row "

@@ -82,8 +82,10 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         # forget the requests behind this one, and never show the driver why.
         try:
             return super().sample_get_state_and_metrics()
-        except Exception:
-            return RuntimeError(traceback.format_exc())
+        except Exception as error:
+            # RLlib raises a bare RuntimeError from what the env raised.
+            cause = error.__cause__ or error
+            return RuntimeError(f"{traceback.format_exc()}{cause!r}")
 
     @override(SingleAgentEnvRunner)
     def sample(self, **kwargs: Any) -> list[Trajectory] | list[SingleAgentEpisode]:

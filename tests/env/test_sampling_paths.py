@@ -137,6 +137,7 @@ def test_the_episode_path_trains_on_the_very_states_it_acted_on(make_learner):
     learner = make_learner(counting_config(), spy.runner)
     num_steps = 0
     for _ in range(12):
+        spy.acted_on.clear()
         batch = learner._make_batch(spy.sample())
         states = batch.states[:-1][batch.valid].numpy()
         num_steps += len(states)
