@@ -19,6 +19,8 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.tune.error import TuneError
 from ray.tune.registry import get_trainable_cls
 
+from rllib_impass.experiments.errors import UsageError
+
 # The methods of AlgorithmConfig whose settings a file may name; callbacks are code.
 BUILDER_METHODS = (
     "environment",
@@ -32,10 +34,6 @@ BUILDER_METHODS = (
     "resources",
     "rl_module",
 )
-
-
-class SpecError(ValueError):
-    """An experiment file says something that cannot be meant."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,11 +59,11 @@ class Experiment:
     checkpoint_config: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def algorithm_config(self) -> AlgorithmConfig:
-        """The validated config; raises SpecError for a setting that does not exist."""
+        """The validated config; raises UsageError for a setting that does not exist."""
         try:
             config = get_trainable_cls(self.run).get_default_config()
         except TuneError:
-            raise SpecError(f"{self.name}: run={self.run!r} is no algorithm") from None
+            raise UsageError(f"{self.name}: run={self.run!r} is no algorithm") from None
         methods = _builder_methods(type(config))
         _refuse_unknown(self.config, set(methods), f"{self.name}: config")
         for name, value in self.config.items():
@@ -98,26 +96,26 @@ class Experiment:
 
 
 def load_experiments(path: Path) -> list[Experiment]:
-    """Reads every experiment of a YAML file; raises SpecError with what is wrong."""
+    """Reads every experiment of a YAML file; raises UsageError with what is wrong."""
     try:
         content = yaml.load(path.read_text(), Loader=_Loader)
     except (OSError, yaml.YAMLError) as error:
-        raise SpecError(f"{path}: {' '.join(str(error).split())}") from None
+        raise UsageError(f"{path}: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict) or not content:
-        raise SpecError(f"{path}: expected `name: {{run: ..., env: ..., ...}}`")
+        raise UsageError(f"{path}: expected `name: {{run: ..., env: ..., ...}}`")
     return [_experiment(name, entry) for name, entry in content.items()]
 
 
 def _experiment(name: Any, entry: Any) -> Experiment:
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or ".." in name:
-        raise SpecError(f"{name!r} is no name for a folder of results")
+        raise UsageError(f"{name!r} is no name for a folder of results")
     if not isinstance(entry, dict):
-        raise SpecError(f"{name}: expected a mapping, got {entry!r}")
+        raise UsageError(f"{name}: expected a mapping, got {entry!r}")
     fields = dataclasses.fields(Experiment)
     _refuse_unknown(entry, {f.name for f in fields} - {"name"}, name)
     for key in ("run", "env", "stop"):
         if not entry.get(key):
-            raise SpecError(f"{name}: {key} is missing")
+            raise UsageError(f"{name}: {key} is missing")
     _refuse_unknown(
         entry.get("checkpoint_config") or {},
         {f.name for f in dataclasses.fields(tune.CheckpointConfig)},
@@ -147,7 +145,7 @@ def _refuse_unknown(keys: Iterable[str], known: set[str], where: str) -> None:
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise SpecError(f"{where} has no setting {key!r}{hint}")
+            raise UsageError(f"{where} has no setting {key!r}{hint}")
 
 
 class _Loader(yaml.SafeLoader):

@@ -3,7 +3,8 @@
 import pytest
 
 import rllib_impass  # noqa: F401
-from rllib_impass.experiments.spec import SpecError, load_experiments
+from rllib_impass.experiments.errors import UsageError
+from rllib_impass.experiments.spec import load_experiments
 
 GOOD = """
 hop:
@@ -70,5 +71,5 @@ def test_mistakes_are_named(tmp_path, old, new, message):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(SpecError, match=r"nothing\.yaml"):
+    with pytest.raises(UsageError, match=r"nothing\.yaml"):
         load_experiments(tmp_path / "nothing.yaml")
