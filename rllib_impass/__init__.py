@@ -1,26 +1,31 @@
 """IMPASS for Ray RLlib: V-trace actor-learners for continuous control."""
 
+import importlib
+import sys
 from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ray import tune
-
-from rllib_impass.algorithms.impass import (
-    IMPASS,
-    IMPALANoSS,
-    IMPALANoSSConfig,
-    IMPASSConfig,
-)
-from rllib_impass.env.registration import register_envs
-from rllib_impass.utils.logs import configure_logging
+if TYPE_CHECKING:
+    from rllib_impass.registry import (
+        IMPASS,
+        IMPALANoSS,
+        IMPALANoSSConfig,
+        IMPASSConfig,
+    )
 
 __version__ = version("rllib_impass")
 
 __all__ = ["IMPASS", "IMPALANoSS", "IMPALANoSSConfig", "IMPASSConfig"]
 
-configure_logging()
 
-# One name from class to plot: the class name is the name that Tune knows.
-for _algorithm in (IMPASS, IMPALANoSS):
-    tune.register_trainable(_algorithm.__name__, _algorithm)
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(importlib.import_module("rllib_impass.registry"), name)
+    raise AttributeError(f"module 'rllib_impass' has no attribute {name!r}")
 
-register_envs()
+
+# `import rllib_impass` registers everything with Tune. Not in the `rllib` command: Ray
+# takes seconds to import, which `--help` and the TAB key have no use for.
+if Path((sys.argv or [""])[0]).stem != "rllib":
+    importlib.import_module("rllib_impass.registry")

@@ -1,23 +1,24 @@
 """`rllib`: the command that Ray dropped after 2.40, for the new API stack."""
 
 import importlib.metadata
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-app = typer.Typer(
-    help="Train continuous-control policies with RLlib.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_show_locals=False,
-)
-train_app = typer.Typer(help="Train a policy.", no_args_is_help=True)
-app.add_typer(train_app, name="train")
+from rllib_impass.cli import example
+from rllib_impass.cli.train import train
 
 PACKAGES = ("rllib_impass", "ray", "torch", "gymnasium", "mujoco")
-DEFAULT_STORAGE = Path("~/ray_results")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+app.command(no_args_is_help=True)(train)
+app.add_typer(example.app, name="example")
 
 
 def main() -> None:
@@ -36,24 +37,15 @@ def _print_versions(is_asked: bool) -> None:
 def root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_versions, is_eager=True),
+        typer.Option(
+            "--version",
+            callback=_print_versions,
+            is_eager=True,
+            help="Versions of this package and of what it stands on.",
+        ),
     ] = False,
 ) -> None:
-    """Train continuous-control policies with RLlib."""
-
-
-@train_app.command("file")
-def train_file(
-    file: Annotated[Path, typer.Argument(help="A tuned YAML file.")],
-    storage_path: Annotated[
-        Path, typer.Option(help="Where results and checkpoints go.")
-    ] = DEFAULT_STORAGE,
-) -> None:
-    """Trains what a YAML file describes.
+    """Train continuous-control policies with RLlib.
 
     Example: rllib train file tuned_examples/impass/hopper_impass.yaml
     """
-    # Late: importing Ray takes seconds, and `--help` should not.
-    from rllib_impass.cli.train import train
-
-    raise typer.Exit(train(file, storage_path.expanduser(), Console()))

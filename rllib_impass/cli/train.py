@@ -1,60 +1,128 @@
-"""What `rllib train` does once its arguments are parsed."""
+"""`rllib train`: from flags to experiments."""
 
-import logging
-import math
-import os
-import sys
 from pathlib import Path
+from typing import Any
 
-import ray
-from ray import tune
-from rich.console import Console
+import typer
 
-import rllib_impass  # noqa: F401  (registers the algorithms with Tune)
-from rllib_impass.cli.progress import ProgressLines
-from rllib_impass.experiments.spec import Experiment, load_experiments
+from rllib_impass.cli import train_options as options
+from rllib_impass.cli.errors import one_line_errors
 
 
-def train(file: Path, storage_path: Path, console: Console) -> int:
-    """Runs every experiment of a file; returns the exit code."""
-    try:
-        experiments = load_experiments(file)
-        # A small machine shares its cores rather than wait for more of them.
-        num_cpus = max(os.cpu_count() or 1, *(e.num_cpus() for e in experiments))
-    except ValueError as error:
-        print(f"rllib: {str(error).splitlines()[0]}", file=sys.stderr)
-        return 2
-    # Tune's own tables ignore `verbose=0` unless its former output is chosen.
-    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
-    ray.init(
-        num_cpus=math.ceil(num_cpus),
-        include_dashboard=False,
-        logging_level=logging.ERROR,
-        log_to_driver=False,
-    )
-    try:
-        return max(_run(e, storage_path, console) for e in experiments)
-    finally:
-        ray.shutdown()
+def train(
+    what: options.What = None,
+    run: options.Run = None,
+    env: options.Env = None,
+    stop: options.Stop = None,
+    config: options.Config = None,
+    set_: options.Set = None,
+    num_samples: options.NumSamples = None,
+    import_: options.Import = None,
+    experiment_name: options.ExperimentName = None,
+    storage_path: options.StoragePath = None,
+    resume: options.Resume = False,
+    restore: options.Restore = None,
+    checkpoint_freq: options.CheckpointFreq = None,
+    checkpoint_at_end: options.CheckpointAtEnd = None,
+    keep_checkpoints_num: options.KeepCheckpoints = None,
+    checkpoint_score_attr: options.CheckpointScore = None,
+    max_failures: options.MaxFailures = None,
+    scheduler: options.Scheduler = None,
+    scheduler_config: options.SchedulerConfig = None,
+    time_budget_s: options.TimeBudget = None,
+    ray_address: options.RayAddress = None,
+    ray_num_cpus: options.RayNumCpus = None,
+    ray_num_gpus: options.RayNumGpus = None,
+    ray_object_store_memory: options.RayObjectStore = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
+) -> None:
+    """Train a policy, from a file or from flags.
+
+    A flag wins over the file, the file over the defaults.
+
+    \b
+    Examples:
+      rllib train file tuned_examples/impass/hopper_impass.yaml
+      rllib train file my.yaml --set lr=1e-4 --set seed=3
+      rllib train --run IMPASS --env Hopper-v5 --stop '{time_total_s: 60}'
+      rllib train --run PPO --env Pendulum-v1 --stop '{training_iteration: 9}'
+    """
+    with one_line_errors():
+        # Late, here and below: importing Ray takes seconds, and `--help` should not.
+        from rllib_impass.cli.training import Training
+
+        given = {
+            "run": run,
+            "env": env,
+            "stop": _mapping(stop, "--stop"),
+            "config": _settings(config, set_ or []),
+            "num_samples": num_samples,
+            "restore": None if restore is None else str(restore),
+            "checkpoint_config": _given(
+                checkpoint_frequency=checkpoint_freq,
+                checkpoint_at_end=checkpoint_at_end,
+                num_to_keep=keep_checkpoints_num,
+                checkpoint_score_attribute=checkpoint_score_attr,
+            ),
+            "max_failures": max_failures,
+            "scheduler": scheduler.lower() if scheduler else None,
+            "scheduler_config": _mapping(scheduler_config, "--scheduler-config"),
+            "time_budget_s": time_budget_s,
+        }
+        training = Training(
+            file=_file(what or []),
+            overrides=_given(**given),
+            modules=tuple(import_ or ()),
+            name=experiment_name,
+            storage=storage_path,
+            is_resumed=resume,
+            ray_options=_given(
+                address=ray_address,
+                num_cpus=ray_num_cpus,
+                num_gpus=ray_num_gpus,
+                object_store_memory=ray_object_store_memory,
+            ),
+            verbosity=-1 if quiet else verbose,
+        )
+        raise typer.Exit(training.run())
 
 
-def _run(experiment: Experiment, storage_path: Path, console: Console) -> int:
-    folder = storage_path / experiment.name
-    console.print(f"{experiment.run} on {experiment.env}; results in {folder}")
-    tuner = experiment.tuner(str(storage_path), [ProgressLines()])
-    results = tuner.fit()
-    for result in results:
-        _report(result, console)
-    return int(bool(results.errors))
+def _given(**flags: Any) -> dict[str, Any]:
+    return {name: value for name, value in flags.items() if value is not None}
 
 
-def _report(result: tune.Result, console: Console) -> None:
-    if result.error is not None:
-        console.print(f"failed: {str(result.error).strip().splitlines()[-1]}")
-        console.print(f"the whole error is in {result.path}/error.txt", soft_wrap=True)
-        return
-    score = result.metrics.get("env_runners", {}).get("episode_return_mean")
-    if score is not None:
-        console.print(f"return while exploring, last iteration: {score:,.1f}")
-    if result.checkpoint is not None:
-        console.print(f"checkpoint: {result.checkpoint.path}", soft_wrap=True)
+def _file(what: list[str]) -> Path | None:
+    from rllib_impass.experiments.errors import UsageError
+
+    if what and (what[0] != "file" or len(what) != 2):
+        raise UsageError(
+            f"`{' '.join(what)}` is not understood; write `rllib train file FILE.yaml`"
+            " or `rllib train --run ALGORITHM --env ENV --stop ...`"
+        )
+    return Path(what[1]) if what else None
+
+
+def _mapping(text: str | None, flag: str) -> dict[str, Any] | None:
+    from rllib_impass.experiments.yaml_files import parse_mapping
+
+    return None if text is None else parse_mapping(text, flag)
+
+
+def _settings(config: str | None, assignments: list[str]) -> dict[str, Any]:
+    from rllib_impass.experiments.errors import UsageError
+    from rllib_impass.experiments.spec import merge_settings
+    from rllib_impass.experiments.yaml_files import parse_value
+
+    settings = _mapping(config, "--config") or {}
+    for assignment in assignments:
+        path, is_assignment, text = assignment.partition("=")
+        if not (is_assignment and all(path.split("."))):
+            raise UsageError(
+                f"--set {assignment!r}: expected name=value, as in lr=1e-4"
+            )
+        value = parse_value(text, "--set")
+        for name in reversed(path.split(".")):
+            value = {name: value}
+        settings = merge_settings(settings, value)
+    return settings

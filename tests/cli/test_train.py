@@ -1,38 +1,33 @@
-"""The `rllib` command, as a user starts it."""
+"""`rllib train`, as a user starts it."""
 
 import json
+import signal
 import subprocess
-import sys
+import time
 from pathlib import Path
 
 import pytest
+from rllib_command import RLLIB, SMALL_FLAGS, assert_usage_error, rllib
 
-RLLIB = Path(sys.executable).with_name("rllib")
-
-SMALL = """
+GOOD = """
 small:
   run: IMPASS
   env: InvertedPendulum-v5
   stop: {training_iteration: 2}
-  checkpoint_config: {checkpoint_at_end: true}
-  config:
-    num_env_runners: 1
-    num_envs_per_env_runner: 4
-    rollout_fragment_length: 8
-    train_batch_size_per_learner: 64
-    minibatch_size: 16
-    min_time_s_per_iteration: 1
+  config: {lr: 1e-4}
 """
 
 
-def rllib(*arguments):
-    return subprocess.run(
-        [str(RLLIB), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+@pytest.fixture
+def good(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(GOOD)
+    return path
+
+
+def rows(folder):
+    (results,) = folder.rglob("result.json")
+    return [json.loads(line) for line in results.read_text().splitlines()]
 
 
 def test_versions_are_printed():
@@ -42,45 +37,179 @@ def test_versions_are_printed():
         assert f"{package} " in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("train", "--help")])
-def test_help_is_there(arguments):
-    assert rllib(*arguments).returncode == 0
+@pytest.mark.parametrize("words", [(), ("train",), ("example",), ("example", "run")])
+def test_help_has_an_example_fits_80_columns_and_does_not_wait_for_ray(words):
+    started = time.monotonic()
+    done = rllib(*words, "--help")
+    assert time.monotonic() - started < 4
+    assert done.returncode == 0
+    assert "rllib " in done.stdout.partition("Options:")[0].partition("\n")[2] or words
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_a_file_is_trained_to_its_end(tmp_path):
-    (tmp_path / "small.yaml").write_text(SMALL)
-    done = rllib(
-        "train", "file", tmp_path / "small.yaml", "--storage-path", tmp_path / "results"
+def test_the_tab_key_completes_words():
+    done = subprocess.run(
+        [str(RLLIB)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            "_RLLIB_COMPLETE": "complete_bash",
+            "COMP_WORDS": "rllib example get hopper_",
+            "COMP_CWORD": "3",
+        },
     )
+    assert done.stdout.split() == ["hopper_impala_noss", "hopper_impass"]
+
+
+def test_a_file_is_trained_to_its_end(tmp_path, good):
+    storage = tmp_path / "results"
+    done = rllib("train", "file", good, "--storage-path", storage, *SMALL_FLAGS)
     assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert str(tmp_path / "results" / "small") in "".join(lines[:2])
+    assert lines[:2] == [
+        "IMPASS on InvertedPendulum-v5",
+        f"results: {storage / 'small'}",
+    ]
     assert any("env steps" in line and "return" in line for line in lines)
     assert max(map(len, (line for line in lines if str(tmp_path) not in line))) <= 80
-    checkpoint = next(line for line in lines if line.startswith("checkpoint: "))
-    assert Path(checkpoint.removeprefix("checkpoint: ")).is_dir()
-    (results,) = (tmp_path / "results").rglob("result.json")
-    rows = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [row["training_iteration"] for row in rows] == [1, 2]
-    assert "Traceback" not in done.stderr
-    assert "deprecated" not in done.stderr
+    assert lines[-1] == f"  rllib evaluate {storage / 'small'}"
+    for which in ("best", "last"):
+        (checkpoint,) = (s for s in lines if s.startswith(f"{which} checkpoint: "))
+        assert Path(checkpoint.partition(": ")[2]).is_dir()
+    assert [row["training_iteration"] for row in rows(storage / "small")] == [1, 2]
+    assert json.loads((storage / "small" / "run.json").read_text())["starts"]
+
+
+def test_flags_alone_train_rllibs_own_algorithms_too(tmp_path):
+    words = ["--run", "PPO", "--env", "Pendulum-v1", "-q"]
+    words += [
+        "--stop",
+        '{"training_iteration": 9}',
+        "--stop",
+        "{training_iteration: 1}",
+    ]
+    words += ["--config", '{"num_env_runners": 0, "lr": 1e-3, "num_epochs": 30}']
+    words += ["--set", "num_epochs=1", "--set", "train_batch_size=200"]
+    words += ["--set", "gamma={grid_search: [0.9, 0.8]}", "--no-checkpoint-at-end"]
+    done = rllib("train", *words, "-n", "ppo", "--storage-path", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "train_batch_size -> train_batch_size_per_learner" in done.stderr
+    trials = [json.loads(p.read_text()) for p in tmp_path.rglob("result.json")]
+    assert sorted(trial["config"]["gamma"] for trial in trials) == [0.8, 0.9]
+    for trial in trials:
+        assert trial["training_iteration"] == 1
+        assert trial["config"]["num_epochs"] == 1
+        assert trial["config"]["lr"] == 1e-3
+    assert not list(tmp_path.rglob("checkpoint_*"))
+    assert "env steps" not in done.stdout
+
+
+def test_an_env_of_ones_own_is_trained_in_actors_and_a_failed_trial_is_exit_code_1(
+    tmp_path,
+):
+    (tmp_path / "my_envs.py").write_text(
+        "import gymnasium as gym\n"
+        "from gymnasium.envs.classic_control import PendulumEnv\n"
+        "class Broken(PendulumEnv):\n"
+        "    def step(self, action):\n"
+        "        raise OSError('a cable came loose')\n"
+        "gym.register('Mine-v0', 'my_envs:PendulumEnv', max_episode_steps=50)\n"
+    )
+    words = ["--run", "IMPASS", "--import", "my_envs", "--storage-path", "results"]
+    words += [*SMALL_FLAGS, "--set", "num_env_runners=1", "-n", "mine"]
+    words += ["--stop", "{training_iteration: 1}"]
+    done = rllib("train", "--env", "Mine-v0", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert rows(tmp_path / "results" / "mine")[-1]["num_env_steps_sampled_lifetime"] > 0
+
+    done = rllib("train", "--env", "my_envs.Broken", *words, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr + done.stdout
+    assert "a cable came loose" in done.stdout
+    assert "error.txt" in done.stdout
+    assert "--experiment-name mine-2 --resume" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("env: Inv", "env: Unv", "cannot be created"),
-        ("minibatch_size: 16", "minibatch_sise: 16", "did you mean 'minibatch_size'"),
-        ("train_batch_size_per_learner: 64", "train_batch_size_per_learner: 65", "64"),
+        ("  config:", "  surprise: 1\n  config:", "no setting 'surprise'"),
+        ("lr: 1e-4", "gama: 0.9", "did you mean 'gamma'"),
+        ("env: Inv", "env: Unv", "did you mean 'InvertedPendulum-v5'"),
+        ("run: IMPASS", "run: IMPAS", "did you mean 'IMPASS'"),
+        ("  stop: {training_iteration: 2}\n", "", "stop is missing"),
+        ("training_iteration", "training_iterations", "did you mean"),
+        ("  run", " run", "small.yaml"),
+        ("lr: 1e-4", "lr: 1e-4, lr: 1", "twice"),
+        ("lr: 1e-4", "lr: !!python/object/apply:os.getcwd []", "python/object"),
+        ("small:", "a/../small:", "a/../small"),
+        ("env: InvertedPendulum-v5", "env: evil.Env", "--import evil"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path, old, new, message):
-    (tmp_path / "small.yaml").write_text(SMALL.replace(old, new))
-    done = rllib(
-        "train", "file", tmp_path / "small.yaml", "--storage-path", tmp_path / "results"
+def test_bad_input_is_one_line_and_exit_code_2_and_starts_nothing(
+    tmp_path, good, old, new, message
+):
+    (tmp_path / "evil.py").write_text("open('proof', 'w').close()\nclass Env: ...\n")
+    assert old in GOOD
+    good.write_text(GOOD.replace(old, new))
+    storage = tmp_path / "results"
+    done = rllib("train", "file", good, "--storage-path", storage, cwd=tmp_path)
+    assert_usage_error(done, message)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.py", "small.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "fil", "x.yaml"], "rllib train file FILE.yaml"),
+        (["train", "--run", "IMPASS", "--stop", "{training_iteration: 1}"], "env is"),
+        (["train", "file", "small.yaml", "--stop", "{"], "--stop"),
+        (["train", "file", "small.yaml", "--set", "lr"], "name=value"),
+        (["train", "file", "small.yaml", "--resume"], "there is no run"),
+        (["train", "file", "small.yaml", "--restore", "gone"], "gone does not exist"),
+        (["train", "file", "small.yaml", "--restore", "."], "has no checkpoints"),
+        (["train", "file", "https://example.org/a.yaml"], "a.yaml"),
+    ],
+)
+def test_bad_flags_are_one_line_too(tmp_path, good, words, message):
+    done = rllib(*words, "--storage-path", "results", cwd=tmp_path)
+    assert_usage_error(done, message)
+    assert [p.name for p in tmp_path.iterdir()] == ["small.yaml"]
+
+
+def wait_for_checkpoint(folder, process):
+    for _ in range(1200):
+        if process.poll() is not None or any(folder.rglob("checkpoint_000001/*.json")):
+            break
+        time.sleep(0.1)
+    assert process.poll() is None, process.communicate()
+
+
+def test_after_kill_9_a_run_goes_on_from_its_last_checkpoint(tmp_path, good):
+    storage = tmp_path / "results"
+    words = ["train", "file", good, "--storage-path", storage, *SMALL_FLAGS]
+    words += ["--stop", "{training_iteration: 12}", "--checkpoint-freq", "1"]
+    words += ["--set", "min_time_s_per_iteration=0.5"]
+    process = subprocess.Popen(
+        [str(RLLIB), *map(str, words)], stdout=subprocess.PIPE, text=True
     )
-    assert done.returncode == 2
-    (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("rllib: ")
-    assert message in line
-    assert not (tmp_path / "results").exists()
+    wait_for_checkpoint(storage, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    before = rows(storage / "small")
+
+    done = rllib(*words, "--resume", timeout=280)
+    assert done.returncode == 0, done.stderr + done.stdout
+    resumed = rows(storage / "small")[len(before) :]
+    assert resumed[-1]["training_iteration"] == 12
+    # The last iteration is done again if it was killed before its checkpoint.
+    lost = before[-1]["training_iteration"] + 1 - resumed[0]["training_iteration"]
+    assert lost in (0, 1)
+    steps = "num_env_steps_sampled_lifetime"
+    assert resumed[0][steps] > before[-1 - lost][steps] > 0
+    record = json.loads((storage / "small" / "run.json").read_text())
+    assert len(record["starts"]) == 2
+
+    changed = rllib(*words, "--set", "lr=1", "--resume")
+    assert_usage_error(changed, "as it was started", "lr")

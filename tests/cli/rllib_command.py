@@ -1,0 +1,46 @@
+"""The `rllib` command, as a user starts it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+RLLIB = Path(sys.executable).with_name("rllib")
+
+# What makes any of our experiments take seconds: one process, little data.
+SMALL = {
+    "num_env_runners": 0,
+    "num_envs_per_env_runner": 2,
+    "rollout_fragment_length": 16,
+    "train_batch_size_per_learner": 32,
+    "minibatch_size": 16,
+    "min_time_s_per_iteration": 0.1,
+    "evaluation_interval": 1,
+    "evaluation_duration": 1,
+}
+SMALL_FLAGS = [word for k, v in SMALL.items() for word in ("--set", f"{k}={v}")]
+
+
+def rllib(*words, timeout=200, **arguments):
+    """Runs the command to its end."""
+    environment = {**os.environ, "COLUMNS": "80"}
+    environment.pop("PYTHONPATH", None)
+    return subprocess.run(
+        [str(RLLIB), *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env=environment,
+        **arguments,
+    )
+
+
+def assert_usage_error(done, *words):
+    """One line on stderr that has these words, exit code 2, nothing on stdout."""
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("rllib: ")
+    for word in words:
+        assert word in line

@@ -1,0 +1,102 @@
+"""Runs never share a folder, and each says how it came about."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from rllib_impass.experiments.class_paths import import_modules
+from rllib_impass.experiments.errors import UsageError
+from rllib_impass.experiments.launch import holds_a_run, new_folder, newest_folder
+from rllib_impass.experiments.run_record import (
+    git_commit,
+    refuse_changes,
+    without_secrets,
+    write_record,
+)
+from rllib_impass.experiments.spec import make_experiment
+
+
+def make(seeds):
+    entry = {
+        "run": "IMPASS",
+        "env": "Pendulum-v1",
+        "stop": {"training_iteration": 1},
+        "config": {"seed": {"grid_search": seeds}},
+    }
+    return make_experiment("x", entry)
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return make([3, 4])
+
+
+def test_a_new_run_never_takes_the_folder_of_another(tmp_path):
+    assert new_folder(tmp_path, "x") == tmp_path / "x"
+    for name in ("x", "x-2", "x-other"):
+        (tmp_path / name).mkdir()
+    assert new_folder(tmp_path, "x") == tmp_path / "x-3"
+    assert newest_folder(tmp_path, "x") == tmp_path / "x-2"
+    assert newest_folder(tmp_path, "y") == tmp_path / "y"
+    assert not holds_a_run(tmp_path / "x")
+
+
+def test_the_record_has_what_a_reader_needs_in_a_year(tmp_path, experiment):
+    write_record(tmp_path, experiment, ["rllib", "train"])
+    write_record(tmp_path, experiment, ["rllib", "train", "--resume"])
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["seeds"] == [3, 4]
+    assert record["config"]["num_stacked_states"] == 4
+    assert record["config_as_given"] == {"seed": {"grid_search": [3, 4]}}
+    commands = [start["command"] for start in record["starts"]]
+    assert commands == [["rllib", "train"], ["rllib", "train", "--resume"]]
+    for package in ("python", "ray", "torch", "gymnasium", "mujoco"):
+        assert record["starts"][0]["versions"][package][0].isdigit()
+
+
+def test_a_run_is_resumed_only_as_it_was_started(tmp_path, experiment):
+    write_record(tmp_path, experiment, ["rllib"])
+    refuse_changes(tmp_path, experiment)
+    changed = make([3, 5])
+    with pytest.raises(UsageError, match=r"config_as_given=.*4.* not .*5.*--restore"):
+        refuse_changes(tmp_path, changed)
+
+
+def test_secrets_are_not_recorded():
+    assert without_secrets(
+        {"a": [{"API_KEY": "x", "key_frames": 3, "token": "y"}]}
+    ) == {"a": [{"API_KEY": "<redacted>", "key_frames": 3, "token": "<redacted>"}]}
+
+
+def test_the_commit_of_a_checkout_is_known(tmp_path):
+    assert git_commit(tmp_path) is None
+
+    def git(*words):
+        subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+        )
+
+    git("init")
+    (tmp_path / "file").write_text("1")
+    git("add", "file")
+    git("commit", "-m", "x")
+    commit = git_commit(tmp_path)
+    assert len(commit) == 40
+    (tmp_path / "file").write_text("2")
+    assert git_commit(tmp_path) == f"{commit}-dirty"
+
+
+def test_imported_modules_are_found_here_and_by_workers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    monkeypatch.syspath_prepend("first")
+    (tmp_path / "a_module_of_mine.py").write_text("")
+    import_modules(["a_module_of_mine"])
+    assert os.environ["PYTHONPATH"] == f"{tmp_path}{os.pathsep}elsewhere"
+    with pytest.raises(UsageError, match="--import no_such_module"):
+        import_modules(["no_such_module"])
