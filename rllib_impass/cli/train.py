@@ -11,7 +11,8 @@ from ray import tune
 from rich.console import Console
 
 import rllib_impass  # noqa: F401  (registers the algorithms with Tune)
-from rllib_impass.cli.progress import ProgressLines
+from rllib_impass.cli.interrupt import CheckpointOnInterrupt, checkpoint_on_interrupt
+from rllib_impass.cli.progress import Progress, ProgressMode, show_progress
 from rllib_impass.experiments.spec import Experiment, load_experiments
 
 
@@ -41,8 +42,16 @@ def train(file: Path, storage_path: Path, console: Console) -> int:
 def _run(experiment: Experiment, storage_path: Path, console: Console) -> int:
     folder = storage_path / experiment.name
     console.print(f"{experiment.run} on {experiment.env}; results in {folder}")
-    tuner = experiment.tuner(str(storage_path), [ProgressLines()])
-    results = tuner.fit()
+    callbacks = [Progress(experiment.stop), CheckpointOnInterrupt()]
+    tuner = experiment.tuner(str(storage_path), callbacks)
+    with (
+        show_progress(ProgressMode.NORMAL, console),
+        checkpoint_on_interrupt(console) as interrupt,
+    ):
+        results = tuner.fit()
+    if interrupt.interrupted:
+        console.print(f"interrupted; the run can be continued from {folder}")
+        return 130
     for result in results:
         _report(result, console)
     return int(bool(results.errors))
