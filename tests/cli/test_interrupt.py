@@ -9,12 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 from ray import tune
 from rich.console import Console
 
 import rllib_impass  # noqa: F401  (registers the algorithms with Tune)
-from counting_trainable import Counting, counting_tuner
 from rllib_impass.cli.interrupt import (
     AT_ONCE_MESSAGE,
     EXPERIMENT_STATE_PERIOD_S,
@@ -23,6 +21,7 @@ from rllib_impass.cli.interrupt import (
     CheckpointOnInterrupt,
     checkpoint_on_interrupt,
 )
+from toy_trials import Counting, counting_tuner
 
 TESTS = Path(__file__).parents[1]
 RLLIB = Path(sys.executable).with_name("rllib")
@@ -125,19 +124,18 @@ def test_the_command_stops_with_a_checkpoint_and_goes_on_from_it(tmp_path, ray_s
         assert values == sorted(set(values))
 
 
-@pytest.mark.parametrize("signum", SIGNALS)
-def test_every_running_trial_saves_and_goes_on(tmp_path, ray_session, signum):
-    callbacks = [Signals(signum), CheckpointOnInterrupt()]
-    tuner = counting_tuner(tmp_path, {"count": 50}, callbacks, num_samples=2)
+def test_every_running_trial_saves_and_goes_on(tmp_path, ray_session):
+    callbacks = [Signals(signal.SIGTERM), CheckpointOnInterrupt()]
+    tuner = counting_tuner(tmp_path, {"count": 20}, callbacks, num_samples=2)
     interrupted, printed = fit(tuner)
     assert interrupted
     assert printed.strip() == FIRST_MESSAGE
     stopped = counts(tmp_path)
     assert len(stopped) == 2
-    assert all(2 < trial[-1] < 50 for trial in stopped)
+    assert all(2 < trial[-1] < 20 for trial in stopped)
     interrupted, _ = fit(restored(tmp_path / "counting", Counting))
     assert not interrupted
-    assert counts(tmp_path) == [list(range(1, 51))] * 2
+    assert counts(tmp_path) == [list(range(1, 21))] * 2
 
 
 def test_the_second_signal_does_not_wait_for_a_checkpoint(tmp_path, ray_session):
@@ -167,7 +165,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path, ray_session):
     gate = tmp_path / "gate"
     gate.touch()
     process = subprocess.Popen(
-        [sys.executable, str(TESTS / "counting_trainable.py"), str(tmp_path)],
+        [sys.executable, str(TESTS / "toy_trials.py"), str(tmp_path)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

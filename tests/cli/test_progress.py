@@ -1,7 +1,6 @@
 """What `rllib train` shows of a run, driven by real results and real Tune runs."""
 
 import io
-import math
 import pickle
 import re
 
@@ -12,7 +11,6 @@ from ray.tune.experiment import Trial
 from rich.console import Console
 
 from configs import serial_config
-from counting_trainable import counting_tuner
 from rllib_impass.cli.progress import (
     STARTING,
     Lines,
@@ -23,8 +21,7 @@ from rllib_impass.cli.progress import (
     make_display,
     show_progress,
 )
-from rllib_impass.cli.progress_columns import clock, fit_columns, number
-from rllib_impass.cli.progress_run import RunProgress
+from toy_trials import counting_tuner, idle_trials
 
 STEPS = "num_env_steps_sampled_lifetime"
 NAMES = ["iter", "time", "env", "steps", "steps/s", "return", "length", "lag", "eval"]
@@ -57,14 +54,6 @@ def screen(text):
 class UnreadableResult(dict):
     def items(self):
         raise KeyError("no result of Tune")
-
-
-def trials(*parameters):
-    """Trials of Tune that never run: what a callback is given."""
-    return [
-        Trial("PPO", trial_id=f"abc12_{i:05d}", stub=True, evaluated_params=p)
-        for i, p in enumerate(parameters)
-    ]
 
 
 def shown(console, stop, trials, results, mode=ProgressMode.NORMAL):
@@ -103,7 +92,9 @@ def ppo_results(ray_session):
 
 @pytest.mark.parametrize("make_console", [terminal, plain])
 def test_a_result_fills_every_column_within_80(impass_results, make_console):
-    lines = shown(make_console(), {"training_iteration": 8}, trials({}), impass_results)
+    lines = shown(
+        make_console(), {"training_iteration": 8}, idle_trials({}), impass_results
+    )
     header, row = lines[0], lines[6]
     assert header.split() == NAMES
     assert max(map(len, lines)) <= 80
@@ -115,12 +106,14 @@ def test_a_result_fills_every_column_within_80(impass_results, make_console):
 
 
 def test_an_algorithm_of_rllib_has_no_lag(ppo_results):
-    lines = shown(plain(), {STEPS: 1000}, trials({}), ppo_results)
+    lines = shown(plain(), {STEPS: 1000}, idle_trials({}), ppo_results)
     assert [row.split()[6:] for row in lines[1:]] == [["-", "-"]] * 2
 
 
 def test_one_trial_keeps_its_last_ten_results_and_the_summary(impass_results):
-    lines = shown(terminal(), {"training_iteration": 8}, trials({}), impass_results * 2)
+    lines = shown(
+        terminal(), {"training_iteration": 8}, idle_trials({}), impass_results * 2
+    )
     assert [row.split()[0] for row in lines[1:11]] == list("3456123456")
     assert re.fullmatch(
         r"75% of 8 iterations, elapsed 0:0\d(, about 0:0\d left)?", lines[11]
@@ -130,7 +123,7 @@ def test_one_trial_keeps_its_last_ten_results_and_the_summary(impass_results):
 
 @pytest.mark.parametrize("make_console", [terminal, plain])
 def test_several_trials_are_told_apart_within_80(impass_results, make_console):
-    two = trials({"lr": 0.001}, {"training/num_epochs": 12})
+    two = idle_trials({"lr": 0.001}, {"training/num_epochs": 12})
     lines = shown(make_console(), {STEPS: 1e6}, two, impass_results[:1])
     assert lines[0].split()[0] == "trial"
     assert lines[1].startswith("lr=0.001 ")
@@ -139,12 +132,12 @@ def test_several_trials_are_told_apart_within_80(impass_results, make_console):
 
 
 def test_without_parameters_the_end_of_the_id_is_shown(impass_results):
-    lines = shown(terminal(), {STEPS: 1e6}, trials({}, {}), impass_results[:1])
+    lines = shown(terminal(), {STEPS: 1e6}, idle_trials({}, {}), impass_results[:1])
     assert [line.split()[0][-5:] for line in lines[1:3]] == ["00000", "00001"]
 
 
 def test_statuses_of_several_trials(impass_results):
-    console, four = terminal(), trials({}, {}, {}, {})
+    console, four = terminal(), idle_trials({}, {}, {}, {})
     statuses = (Trial.PENDING, Trial.RUNNING, Trial.TERMINATED, Trial.ERROR)
     with show_progress(ProgressMode.NORMAL, console):
         progress = Progress({"training_iteration": 2})
@@ -163,7 +156,7 @@ def test_statuses_of_several_trials(impass_results):
 
 @pytest.mark.parametrize("width", [100, 80, 60, 40, 20, 8])
 def test_a_narrow_terminal_drops_columns_and_never_wraps(impass_results, width):
-    two = trials({"lr": 0.001}, {"lr": 0.01})
+    two = idle_trials({"lr": 0.001}, {"lr": 0.01})
     lines = shown(terminal(width), {STEPS: 1e6}, two, impass_results)
     assert max(map(len, lines)) <= width
     assert len(lines) == 4
@@ -172,7 +165,7 @@ def test_a_narrow_terminal_drops_columns_and_never_wraps(impass_results, width):
 
 
 def test_a_low_terminal_shows_the_trials_at_work(impass_results):
-    console, many = terminal(height=8), trials(*({"seed": i} for i in range(10)))
+    console, many = terminal(height=8), idle_trials(*({"seed": i} for i in range(10)))
     with show_progress(ProgressMode.NORMAL, console):
         progress = Progress({STEPS: 1e6})
         progress.setup(total_num_samples=10)
@@ -192,14 +185,14 @@ def test_a_low_terminal_shows_the_trials_at_work(impass_results):
 
 
 def test_the_table_is_there_before_the_first_result():
-    lines = shown(terminal(), {STEPS: 1e6}, trials({}), [])
+    lines = shown(terminal(), {STEPS: 1e6}, idle_trials({}), [])
     assert lines[0].split() == NAMES
     assert lines[1] == STARTING
     assert lines[2].startswith("0% of 1,000,000 env steps, elapsed 0:00")
 
 
 def test_the_screen_is_never_cleared_and_the_cursor_comes_back(impass_results):
-    console, one = terminal(), trials({})
+    console, one = terminal(), idle_trials({})
     with pytest.raises(KeyError, match="no result of Tune"):
         shown(console, {STEPS: 1e6}, one, [*impass_results, UnreadableResult()])
     text = console.file.getvalue()
@@ -209,7 +202,7 @@ def test_the_screen_is_never_cleared_and_the_cursor_comes_back(impass_results):
 
 
 def test_the_table_is_renewed_by_news_only(impass_results):
-    console, one = terminal(), trials({})
+    console, one = terminal(), idle_trials({})
     with show_progress(ProgressMode.NORMAL, console):
         progress = Progress({STEPS: 1e6})
         progress.setup(total_num_samples=1)
@@ -240,13 +233,13 @@ def test_mode_and_console_choose_the_display(mode, console, display):
 
 def test_quiet_shows_nothing(impass_results):
     stop = {"nonsense": 1}
-    assert not shown(plain(), stop, trials({}), impass_results, ProgressMode.QUIET)
+    assert not shown(plain(), stop, idle_trials({}), impass_results, ProgressMode.QUIET)
 
 
 @pytest.mark.parametrize("make_console", [terminal, plain])
 def test_a_stop_criterion_in_no_result_is_named_once(impass_results, make_console):
     stop = {"nonsense/key": 1, "evaluation/nonsense": 1, STEPS: 1e6}
-    lines = shown(make_console(), stop, trials({}, {}), impass_results)
+    lines = shown(make_console(), stop, idle_trials({}, {}), impass_results)
     assert [line for line in lines if line.startswith("stop: ")] == [
         "stop: evaluation/nonsense is in no result so far",
         "stop: nonsense/key is in no result so far",
@@ -255,62 +248,8 @@ def test_a_stop_criterion_in_no_result_is_named_once(impass_results, make_consol
 
 def test_before_an_evaluation_its_stop_criterion_is_not_missed(ppo_results):
     stop = {"evaluation/env_runners/episode_return_mean": 1}
-    lines = shown(plain(), stop, trials({}), ppo_results * 4)
+    lines = shown(plain(), stop, idle_trials({}), ppo_results * 4)
     assert not [line for line in lines if line.startswith("stop: ")]
-
-
-def test_a_restored_run_starts_from_its_last_result(impass_results):
-    (trial,) = trials({})
-    trial.update_last_result(dict(impass_results[3]))
-    run = RunProgress({"training_iteration": 8}, 1)
-    run.update_statuses([trial])
-    assert run.summary().startswith("50% of 8 iterations")
-    assert not run.has_results()
-
-
-def test_only_counters_make_a_percentage(impass_results):
-    run = RunProgress({"env_runners/episode_return_mean": 100.0}, 1)
-    run.add_result(trials({})[0], impass_results[0])
-    assert re.fullmatch(r"elapsed 0:0\d", run.summary())
-
-
-def test_the_time_left_counts_waiting_trials():
-    one, _ = two = trials({}, {})
-    run = RunProgress({STEPS: 1000}, 2)
-    one.set_status(Trial.RUNNING)
-    run.update_statuses(two)
-    run.add_result(one, {STEPS: 250, "time_total_s": 100.0})
-    # 300 s for this one, then 400 s for the one that waits for it.
-    assert re.search(r"about 11:(40|39) left", run.summary())
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "width", "text"),
-    [
-        (None, 1, 8, "-"),
-        (math.nan, 1, 8, "-"),
-        (-9999.94, 1, 8, "-9,999.9"),
-        (123456.7, 1, 8, "123,457"),
-        (99_999_999, 0, 10, "99,999,999"),
-        (123_456_789, 0, 10, "123.5M"),
-        (-1.6e30, 1, 8, "-2e+30"),
-    ],
-)
-def test_numbers_fit_their_column(value, digits, width, text):
-    assert number(value, digits, width) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0:00"), (62, "1:02"), (3600, "1:00:00"), (43500, "12h05m")],
-)
-def test_times_are_readable(seconds, text):
-    assert clock(seconds) == text
-
-
-def test_all_columns_of_a_result_fit_into_80():
-    assert sum(column.width for column in fit_columns(80)) <= 80
-    assert len(fit_columns(80)) == 8
 
 
 def test_the_callback_survives_tunes_pickle(impass_results):

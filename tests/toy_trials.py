@@ -1,4 +1,4 @@
-"""A trainable that counts its iterations, for tests of what surrounds a trial."""
+"""Trials that only count, and trials that never run: for what surrounds a trial."""
 
 import json
 import sys
@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from ray import tune
+from ray.tune.experiment import Trial
 
 
 class Counting(tune.Trainable):
@@ -46,6 +47,14 @@ def counting_tuner(folder, stop, callbacks, num_samples=1, frequency=0, **config
             verbose=0,
         ),
     )
+
+
+def idle_trials(*parameters):
+    """One trial for each dict of parameters, as a callback is given them."""
+    return [
+        Trial("PPO", trial_id=f"abc12_{i:05d}", stub=True, evaluated_params=p)
+        for i, p in enumerate(parameters)
+    ]
 
 
 def main():
