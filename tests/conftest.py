@@ -12,7 +12,8 @@ import ray
 def ray_session():
     """A small local Ray, started by the first test that needs one."""
     # Workers import the toy environments from this folder.
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent)
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     ray.init(
         num_cpus=8,
         object_store_memory=300 * 1024 * 1024,

@@ -1,67 +1,242 @@
-"""One line per result, for people."""
+"""The progress of a Tune run, for people: a live table, or a line per result."""
 
-import math
+import contextlib
+import contextvars
+import enum
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ray import tune
-from rich.console import Console
+from ray.tune.experiment import Trial
+from rich.console import Console, Group
+from rich.live import Live
 from rich.text import Text
 
-COLUMNS = (
-    ("iter", 5),
-    ("time", 7),
-    ("env steps", 11),
-    ("steps/s", 8),
-    ("return", 10),
-    ("length", 7),
-    ("lag", 5),
-    ("evaluation", 11),
+from rllib_impass.cli.environment import environment_defaults
+from rllib_impass.cli.progress_columns import (
+    LABEL_COLUMN,
+    STATUS,
+    STATUS_COLUMN,
+    Cells,
+    Column,
+    fit_columns,
+    header,
+    line,
+)
+from rllib_impass.cli.progress_run import DONE, FAILED, PENDING, RunProgress
+
+STARTING = "starting, first result in a few seconds"
+REFRESH_S = 1.0
+# Tune's own report of a failed trial: pages of frames, right into the table.
+NO_TUNE_ERRORS = {"TUNE_PRINT_ALL_TRIAL_ERRORS": "0"}
+STATUS_STYLES = {PENDING: "dim", DONE: "green", FAILED: "red"}
+
+
+class ProgressMode(enum.Enum):
+    """How much the user wants to see.
+
+    VERBOSE means lines even on a terminal, because Ray's logs come between them.
+    """
+
+    NORMAL = "normal"
+    QUIET = "quiet"
+    VERBOSE = "verbose"
+
+
+class Quiet:
+    """Shows nothing; what the other displays have in common."""
+
+    def start(self, run: RunProgress) -> None:
+        """Called before the first trial starts."""
+
+    def show_result(self, run: RunProgress, trial_id: str) -> None:
+        """Called with each result."""
+
+    def refresh(self, is_news: bool) -> None:
+        """Called several times a second."""
+
+    def note(self, text: str) -> None:
+        """One line that has to be read."""
+
+    def stop(self) -> None:
+        """Called at the end, however it came about; more than once does no harm."""
+
+
+class Lines(Quiet):
+    """Prints a line per result."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._columns: list[Column] = []
+
+    def start(self, run: RunProgress) -> None:
+        """Waits with the header for the first result."""
+        self._columns = []
+
+    def show_result(self, run: RunProgress, trial_id: str) -> None:
+        """Prints the trial's newest result."""
+        if not self._columns:
+            extra = [LABEL_COLUMN] if run.num_trials() > 1 else []
+            self._columns = fit_columns(self._console.width, extra)
+            self._print(Text(header(self._columns), style="bold"))
+        self._print(Text(line(run.trials[trial_id].newest_row(), self._columns)))
+
+    def note(self, text: str) -> None:
+        """Prints it."""
+        self._print(Text(text))
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=True)
+
+
+class LiveTable(Quiet):
+    """Keeps a table up to date: one trial's last results, or a row per trial."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+        self._refreshed = 0.0
+
+    def start(self, run: RunProgress) -> None:
+        """Shows the table, still without a result."""
+        self.stop()
+        # No refresh thread: the callbacks come often enough to refresh from.
+        self._live = Live(
+            console=self._console,
+            auto_refresh=False,
+            get_renderable=lambda: self._table(run),
+        )
+        self._live.start(refresh=True)
+
+    def show_result(self, run: RunProgress, trial_id: str) -> None:
+        """Renews the table."""
+        self.refresh(is_news=True)
+
+    def refresh(self, is_news: bool) -> None:
+        """Renews the table if there is news, or for the clock."""
+        is_due = time.monotonic() - self._refreshed >= REFRESH_S
+        if self._live and (is_news or is_due):
+            self._refreshed = time.monotonic()
+            self._live.refresh()
+
+    def note(self, text: str) -> None:
+        """Prints it above the table."""
+        self._console.print(Text(text), soft_wrap=True)
+
+    def stop(self) -> None:
+        """Leaves the last table where it is, and shows the cursor again."""
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def _table(self, run: RunProgress) -> Group:
+        is_one = run.num_trials() == 1
+        width, height = self._console.size
+        columns = fit_columns(width, [] if is_one else [LABEL_COLUMN, STATUS_COLUMN])
+        # Header, summary, a line that says what is missing, and the cursor's.
+        num_rows = max(height - 4, 1)
+        rows = run.last_rows(num_rows) if is_one else run.trial_rows(num_rows)
+        texts = [Text(header(columns), style="bold")]
+        texts += [_row(cells, columns) for cells in rows]
+        if not run.has_results():
+            texts.append(Text(STARTING, style="dim"))
+        elif not is_one and len(rows) < run.num_trials():
+            texts.append(Text(f"and {run.num_trials() - len(rows)} more", style="dim"))
+        texts.append(Text(run.summary()))
+        for text in texts:
+            text.truncate(width, overflow="ellipsis")
+        return Group(*texts)
+
+
+def _row(cells: Cells, columns: list[Column]) -> Text:
+    return Text(
+        line(cells, columns), style=STATUS_STYLES.get(cells.get(STATUS, ""), "")
+    )
+
+
+# Tune restores its callbacks from a pickle of the first start, so how progress is
+# shown cannot be a part of them: it belongs to the process that shows it.
+_display: contextvars.ContextVar[Quiet | None] = contextvars.ContextVar(
+    "display", default=None
 )
 
 
-class ProgressLines(tune.Callback):
-    """Prints a fixed set of columns that fits into 80."""
+def make_display(mode: ProgressMode, console: Console) -> Quiet:
+    """The display for a mode and a console, which need not be a terminal."""
+    if mode is ProgressMode.QUIET:
+        return Quiet()
+    is_screen = console.is_terminal and not console.is_dumb_terminal
+    if mode is ProgressMode.NORMAL and is_screen:
+        return LiveTable(console)
+    return Lines(console)
 
-    def __init__(self) -> None:
-        self._last: dict[str, tuple[float, float]] = {}
-        self._has_header = False
+
+@contextlib.contextmanager
+def show_progress(mode: ProgressMode, console: Console) -> Iterator[None]:
+    """Shows the progress of every Tune run inside that has a ``Progress`` callback.
+
+    Whatever happens inside, the terminal is left in order.
+    """
+    display = make_display(mode, console)
+    token = _display.set(display)
+    is_verbose = mode is ProgressMode.VERBOSE
+    try:
+        with environment_defaults({} if is_verbose else NO_TUNE_ERRORS):
+            yield
+    finally:
+        _display.reset(token)
+        display.stop()
+
+
+class Progress(tune.Callback):
+    """Follows a Tune run and has the present display show it.
+
+    Args:
+        stop: result keys, nested ones joined by "/", and the values to stop at.
+    """
+
+    def __init__(self, stop: Mapping[str, float]) -> None:
+        self._stop = dict(stop)
+        self._run = RunProgress(self._stop, 1)
+        self._display = Quiet()
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, float]]]:
+        return type(self), (self._stop,)
+
+    def setup(self, total_num_samples: int | None = None, **info: Any) -> None:
+        """Starts the display before the first trial starts."""
+        self._run = RunProgress(self._stop, total_num_samples or 1)
+        self._display = _display.get() or Lines(Console())
+        self._display.start(self._run)
 
     def on_trial_result(
         self,
         iteration: int,
-        trials: list[Any],
-        trial: Any,
+        trials: list[Trial],
+        trial: Trial,
         result: dict[str, Any],
         **info: Any,
     ) -> None:
-        """Prints the trial's newest result."""
-        # Not kept: Tune pickles its callbacks, and a console cannot be.
-        console = Console()
-        if not self._has_header:
-            self._has_header = True
-            header = "".join(name.rjust(width) for name, width in COLUMNS)
-            console.print(Text(header, style="bold"))
-        runners = result.get("env_runners", {})
-        policy = result.get("learners", {}).get("default_policy", {})
-        evaluation = result.get("evaluation", {}).get("env_runners", {})
-        steps = result.get("num_env_steps_sampled_lifetime", 0)
-        seconds = result["time_total_s"]
-        before_s, before_steps = self._last.get(trial.trial_id, (0.0, 0))
-        self._last[trial.trial_id] = (seconds, steps)
-        cells = (
-            f"{result['training_iteration']}",
-            f"{seconds:.0f} s",
-            f"{steps:,.0f}",
-            f"{(steps - before_steps) / max(seconds - before_s, 1e-9):,.0f}",
-            _number(runners.get("episode_return_mean")),
-            _number(runners.get("episode_len_mean"), 0),
-            _number(policy.get("policy_lag_mean")),
-            _number(evaluation.get("episode_return_mean")),
-        )
-        widths = (width for _, width in COLUMNS)
-        line = "".join(c.rjust(w) for c, w in zip(cells, widths, strict=True))
-        console.print(Text(line))
+        """Shows the result, and what is odd about it."""
+        # First, as it keeps the trials in Tune's order.
+        self._run.update_statuses(trials)
+        warnings = self._run.add_result(trial, result)
+        self._display.show_result(self._run, trial.trial_id)
+        for warning in warnings:
+            self._display.note(warning)
 
+    def on_trial_error(
+        self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
+    ) -> None:
+        """Says which trial failed, and why."""
+        self._display.note(self._run.failure(trial))
 
-def _number(value: float | None, digits: int = 1) -> str:
-    return "-" if value is None or math.isnan(value) else f"{value:,.{digits}f}"
+    def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
+        """Renews statuses and the clock; Tune calls it about ten times a second."""
+        self._display.refresh(is_news=self._run.update_statuses(trials))
+
+    def on_experiment_end(self, trials: list[Trial], **info: Any) -> None:
+        """Leaves the final state on the screen."""
+        self._run.end()
+        self._display.stop()
