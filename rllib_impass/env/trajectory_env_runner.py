@@ -30,8 +30,8 @@ NUM_NONFINITE_COLUMNS = "num_nonfinite_columns_lifetime"
 NUM_NONFINITE_ACTIONS = "num_nonfinite_actions_lifetime"
 RETURNS_SO_FAR = "returns_so_far"
 
-# What RLlib makes of seed 0 for evaluation. Every evaluation starts from its seed again:
-# policies are compared on the same episodes, even if training itself has no seed.
+# What RLlib makes of seed 0 for evaluation. Every evaluation starts from its seed, so
+# that policies are compared on the same episodes, even if training itself has no seed.
 DEFAULT_EVALUATION_SEED = 1_000_000
 
 # An env that fails this often within one fragment will not get better by itself.
