@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from rllib_impass.cli.evaluate import evaluate
+from rllib_impass.cli.export import export
+
 app = typer.Typer(
     help="Train continuous-control policies with RLlib.",
     no_args_is_help=True,
@@ -15,6 +18,8 @@ app = typer.Typer(
 )
 train_app = typer.Typer(help="Train a policy.", no_args_is_help=True)
 app.add_typer(train_app, name="train")
+app.command()(evaluate)
+app.command()(export)
 
 PACKAGES = ("rllib_impass", "ray", "torch", "gymnasium", "mujoco")
 DEFAULT_STORAGE = Path("~/ray_results")

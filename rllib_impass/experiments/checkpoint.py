@@ -154,8 +154,8 @@ def _restore(runner: SingleAgentEnvRunner, path: Path) -> None:
             missing = component.state_dict().keys() - weights.keys()
             if missing:
                 raise UsageError(
-                    f"{path}: {MODULE_STATE_FILE} has no {min(missing)!r}; load it with "
-                    "the version of the module that was trained"
+                    f"{path}: {MODULE_STATE_FILE} has no {min(missing)!r}; use the "
+                    "version of the module that was trained"
                 )
             component.set_state(weights)
             continue
@@ -163,7 +163,8 @@ def _restore(runner: SingleAgentEnvRunner, path: Path) -> None:
         folder = path / "env_runner" / name
         folder = folder if folder.is_dir() else path / name
         try:
-            component.restore_from_path(str(folder))
+            # Absolute: RLlib takes what is relative for a URI.
+            component.restore_from_path(str(folder.resolve()))
         except Exception as error:
             raise _broken(path, f"{name} cannot be read: {one_line(error)}") from error
 

@@ -30,6 +30,8 @@ class VideoRecorder:
     """
 
     def __init__(self, folder: Path, name: str, num_episodes: int) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{folder} is a file; give a folder for videos")
         self.files: list[Path] = []
         self._folder, self._name = folder, name
         self._num_episodes = num_episodes
