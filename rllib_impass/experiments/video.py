@@ -1,6 +1,8 @@
 """Films episodes without a screen."""
 
 import os
+import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +78,21 @@ def _render(env: VectorEnv) -> NDArray[np.uint8]:
         frame = env.render()[0]
     except Exception as error:
         # Whatever graphics drivers raise.
+        _collect_quietly(error)
         raise UsageError(
             f"no frame could be rendered ({one_line(error)}); {RENDERING_HINT}"
-        ) from error
+        ) from None
     if not isinstance(frame, np.ndarray):
         raise UsageError(
             "the env renders nothing with render_mode='rgb_array'; leave out the video"
         )
     return frame
+
+
+def _collect_quietly(error: Exception) -> None:
+    """Drops a viewer that was half made, which would print a traceback of its own."""
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        traceback.clear_frames(error.__traceback__)
+    finally:
+        sys.unraisablehook = hook

@@ -46,11 +46,12 @@ def test_it_equals_the_evaluation_inside_training_without_a_seed(single_state_ru
 def test_it_equals_the_evaluation_of_several_remote_runners(ray_session, tmp_path):
     config = serial_config("Hopper-v5").evaluation(evaluation_num_env_runners=2)
     run = train(config, tmp_path, 1)
-    evaluation = evaluate(run.checkpoints[0], episodes=EPISODES)
+    first, second, third = evaluate(run.checkpoints[0], episodes=3).returns
     trained = run.evaluations[0]
-    # Their sums may be in another order.
-    assert evaluation.mean == pytest.approx(trained["episode_return_mean"], rel=1e-12)
-    assert max(evaluation.returns) == trained["episode_return_max"]
+    # RLlib reports the mean of its runners' means.
+    mean = np.mean([np.mean([first, second]), third])
+    assert mean == pytest.approx(trained["episode_return_mean"], rel=1e-12)
+    assert max(first, second, third) == trained["episode_return_max"]
 
 
 @pytest.mark.parametrize(
@@ -66,9 +67,11 @@ def test_it_equals_the_evaluation_of_several_remote_runners(ray_session, tmp_pat
             SACConfig()
             .environment("Pendulum-v1")
             .training(
-                num_steps_sampled_before_learning_starts=32,
+                num_steps_sampled_before_learning_starts=50,
                 train_batch_size_per_learner=32,
-            ),
+            )
+            .env_runners(rollout_fragment_length=50)
+            .rl_module(model_config={"fcnet_hiddens": [16]}),
             True,
         ),
     ],
@@ -132,7 +135,7 @@ def test_a_film_changes_nothing(run, tmp_path):
     (file,) = filmed.videos
     with imageio.get_reader(file) as reader:
         metadata = reader.get_meta_data()
-        frames = np.stack(list(reader))
+        frames = np.stack(tuple(reader.iter_data()))
     assert metadata["codec"] == "h264"
     assert metadata["pix_fmt"].startswith("yuv420p")
     assert metadata["fps"] == 125
@@ -154,7 +157,8 @@ def test_a_machine_without_graphics_is_told_in_one_line(run, tmp_path, backend):
     """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
-        env=os.environ | {"MUJOCO_GL": backend, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=os.environ
+        | {"MUJOCO_GL": backend, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         timeout=100,
