@@ -12,8 +12,7 @@ import pytest
 import torch
 from ray.rllib.connectors.env_to_module import MeanStdFilter
 
-from configs import serial_config
-from experiments.conftest import train
+from configs import serial_config, train_and_save
 from rllib_impass.experiments.checkpoint import (
     evaluation_config,
     make_runner,
@@ -104,7 +103,7 @@ def test_custom_connectors_are_refused(ray_session, tmp_path):
     config = serial_config("InvertedPendulum-v5").env_runners(
         env_to_module_connector=lambda *args, **kwargs: MeanStdFilter()
     )
-    checkpoint = train(config, tmp_path, 1).checkpoints[0]
-    with pytest.raises(UsageError, match="IMPASS .* env_to_module_connector is code"):
+    checkpoint = train_and_save(config, tmp_path, 1).checkpoints[0]
+    with pytest.raises(UsageError, match=r"IMPASS .* env_to_module_connector is code"):
         export_policy(checkpoint, tmp_path / "policy.pt2")
     assert not (tmp_path / "policy.pt2").exists()
