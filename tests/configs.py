@@ -1,6 +1,11 @@
 """Small configurations that run in seconds."""
 
+import dataclasses
+from pathlib import Path
+
 from rllib_impass import IMPASSConfig
+
+EVALUATION_EPISODES = 3
 
 
 def small_config(env="InvertedPendulum-v5", config_class=IMPASSConfig, **env_config):
@@ -20,3 +25,26 @@ def small_config(env="InvertedPendulum-v5", config_class=IMPASSConfig, **env_con
 def serial_config(*args, **kwargs):
     """The same in one process: starts in a second instead of ten."""
     return small_config(*args, **kwargs).env_runners(num_env_runners=0)
+
+
+@dataclasses.dataclass
+class Run:
+    """Checkpoints in the order they were saved, and the evaluation of each."""
+
+    checkpoints: list[Path]
+    evaluations: list[dict]
+
+
+def train_and_save(config, folder, num_iterations):
+    """Evaluates and saves in every iteration."""
+    config.evaluation(evaluation_interval=1, evaluation_duration=EVALUATION_EPISODES)
+    algorithm = config.build_algo()
+    run = Run([], [])
+    try:
+        for i in range(num_iterations):
+            run.evaluations.append(algorithm.train()["evaluation"]["env_runners"])
+            path = algorithm.save_to_path(str(folder / f"saved_{i}"))
+            run.checkpoints.append(Path(path))
+    finally:
+        algorithm.stop()
+    return run

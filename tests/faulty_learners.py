@@ -1,6 +1,7 @@
 """Learners that do one thing wrong; importable by Ray's workers."""
 
 import os
+import time
 
 import torch
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -30,6 +31,14 @@ class RaisingSecondLearner(IMPASSLearner):
         self.num_losses += 1
         if self.num_losses == 3 and rank() == 1:
             raise ArithmeticError("the second loss went wrong")
+        return super().compute_loss_for_module(**kwargs)
+
+
+class SlowLearner(IMPASSLearner):
+    """Falls behind: its queue is never empty while actors sample."""
+
+    def compute_loss_for_module(self, **kwargs):
+        time.sleep(0.03)
         return super().compute_loss_for_module(**kwargs)
 
 

@@ -14,7 +14,7 @@ ALLOWED = {
     "connectors": {"ops"},
     "env": {"ops"},
     "algorithms": {"ops", "utils", "connectors", "env"},
-    "experiments": set(),
+    "experiments": {"ops"},
     "reports": set(),
     "cli": {"experiments", "reports"},
 }

@@ -238,3 +238,32 @@ def test_learners_ignore_weights_that_are_not_newer():
     # AsyncLearner.set_state works around exactly this.
     source = inspect.getsource(Learner.set_state)
     assert "self._weights_seq_no < weights_seq_no" in source
+
+
+def test_runners_ignore_weights_that_are_not_newer():
+    # `make_runner` builds a new one for each checkpoint because of this.
+    source = inspect.getsource(SingleAgentEnvRunner.set_state)
+    assert "self._weights_seq_no < weights_seq_no" in source
+
+
+def test_every_evaluation_by_episodes_starts_from_the_runners_seed():
+    source = inspect.getsource(SingleAgentEnvRunner._sample)
+    again = "if num_episodes is not None:\n            self._needs_initial_reset = True"
+    assert again in source
+    source = inspect.getsource(SingleAgentEnvRunner._reset_envs)
+    assert "seed=self._seed if self._needs_initial_reset else None" in source
+    source = inspect.getsource(EnvRunner.__init__)
+    assert "1e6 * self.config.in_evaluation" in source
+
+
+def test_evaluation_begins_with_our_hook_and_then_takes_the_weights():
+    source = inspect.getsource(Algorithm.evaluate)
+    assert source.index("self._before_evaluate()") < source.index("sync_weights(")
+
+
+def test_checkpoints_name_their_class_and_hold_the_configs_state():
+    source = inspect.getsource(Algorithm.get_ctor_args_and_kwargs)
+    assert "self.config.get_state()" in source
+    assert Algorithm.STATE_FILE_NAME == "algorithm_state"
+    assert Algorithm.METADATA_FILE_NAME == "rllib_checkpoint.json"
+    assert Algorithm.CLASS_AND_CTOR_ARGS_FILE_NAME == "class_and_ctor_args.pkl"

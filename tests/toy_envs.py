@@ -156,3 +156,22 @@ class DictObservationEnv(SlowEnv):
     """Its observations are no array."""
 
     observation_space = gym.spaces.Dict({"a": gym.spaces.Box(-1.0, 1.0, (1,))})
+
+
+class GoalEnv(SlowEnv):
+    """Every second episode ends in success; offers no pictures."""
+
+    def __init__(self, config=None):
+        self.episode = -1
+
+    def reset(self, *, seed=None, options=None):
+        if seed is not None:
+            self.episode = -1
+        self.episode += 1
+        self.t = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        info = {"is_success": self.t == 3 and self.episode % 2 == 0}
+        return np.zeros(2, np.float32), 1.0, self.t == 3, False, info

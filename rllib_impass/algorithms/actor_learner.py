@@ -144,6 +144,9 @@ class ActorLearner(IMPALA):
 
     @override(Algorithm)
     def _before_evaluate(self) -> None:
+        if not self.config.evaluation_parallel_to_training:
+            # A checkpoint of this iteration then holds the weights that were evaluated.
+            self._wait_for_learners()
         # RLlib brings connector states to remote evaluation runners only.
         if self.env_runner is not None and self.eval_env_runner is not None:
             self.eval_env_runner.set_state(
@@ -157,13 +160,16 @@ class ActorLearner(IMPALA):
         self.metrics.aggregate([self.env_runner.get_metrics()], key=ENV_RUNNER_RESULTS)
         batch, self._waiting = self._waiting, []
         self._update_learners(batch)
-        while not self._learners_are_idle():
-            # Raises what a learner raised while another one waits for it.
-            self._update_learners([])
+        self._wait_for_learners()
         self._update_learners([])
         self.env_runner_group.sync_weights(
             from_worker_or_learner_group=self.learner_group, inference_only=True
         )
+
+    def _wait_for_learners(self) -> None:
+        while not self._learners_are_idle():
+            # Raises what a learner raised while another one waits for it.
+            self._update_learners([])
 
     def _learners_are_idle(self) -> bool:
         results = self.learner_group.foreach_learner(

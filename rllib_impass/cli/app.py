@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from rllib_impass.cli import example
+from rllib_impass.cli.evaluate import evaluate
+from rllib_impass.cli.export import export
 from rllib_impass.cli.train import train
 
 PACKAGES = ("rllib_impass", "ray", "torch", "gymnasium", "mujoco")
@@ -17,7 +19,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-app.command(no_args_is_help=True)(train)
+for _command in (train, evaluate, export):
+    app.command(no_args_is_help=True)(_command)
 app.add_typer(example.app, name="example")
 
 

@@ -30,6 +30,10 @@ NUM_NONFINITE_COLUMNS = "num_nonfinite_columns_lifetime"
 NUM_NONFINITE_ACTIONS = "num_nonfinite_actions_lifetime"
 RETURNS_SO_FAR = "returns_so_far"
 
+# What RLlib makes of seed 0 for evaluation. Every evaluation starts from its seed, so
+# that policies are compared on the same episodes, even if training itself has no seed.
+DEFAULT_EVALUATION_SEED = 1_000_000
+
 # An env that fails this often within one fragment will not get better by itself.
 _MAX_ENV_FAILURES_PER_SAMPLE = 3
 
@@ -224,9 +228,12 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         """A seed of its own for every runner and every rebuilt env.
 
         RLlib's ``seed + worker_index`` overlaps: a vector env seeds its copies with
-        consecutive numbers. Without a seed, fresh entropy: EnvPool's default is 42.
+        consecutive numbers. Without a seed, fresh entropy (EnvPool's default is 42),
+        except for evaluation.
         """
         if self.config.in_evaluation:
+            if self._seed is None:
+                return DEFAULT_EVALUATION_SEED + (self.worker_index or 0)
             return self._seed
         key = None
         if self.config.seed is not None:

@@ -11,6 +11,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 
 from configs import small_config
+from faulty_learners import SlowLearner
 from rllib_impass import IMPASS
 from toy_envs import FaultyEnv
 
@@ -106,6 +107,22 @@ def test_an_older_checkpoint_wins_when_restored_in_place(build, tmp_path):
     for _ in range(2):
         result = algorithm.train()
     assert result["learners"][DEFAULT_MODULE_ID]["policy_lag_mean"] < 5
+
+
+@pytest.mark.parametrize("num_learners", [0, 1])
+def test_the_weights_evaluated_are_the_weights_saved(build, num_learners):
+    config = hopper().learners(num_learners=num_learners)
+    config.training(learner_class=SlowLearner)
+    algorithm = build(config.evaluation(evaluation_interval=1))
+    for _ in range(2):
+        evaluated = algorithm.train()["evaluation"]["env_runners"]["weights_seq_no"]
+        assert evaluated == learner_state(algorithm)["weights_seq_no"] > 0
+
+
+def test_every_evaluation_is_of_the_same_episodes_even_without_a_seed(build):
+    algorithm = build(hopper().debugging(seed=None).env_runners(num_env_runners=0))
+    algorithm.train()
+    assert evaluation_return(algorithm) == evaluation_return(algorithm)
 
 
 def test_tune_restores_an_interrupted_trial(ray_session, tmp_path):
