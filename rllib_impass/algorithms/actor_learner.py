@@ -18,6 +18,7 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
+    EVALUATION_RESULTS,
     LEARNER_RESULTS,
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
     NUM_ENV_STEPS_TRAINED_LIFETIME,
@@ -68,6 +69,15 @@ class ActorLearner(IMPALA):
         if server is not None:
             self._connect_to(server)
         self._say_how_it_samples()
+
+    @override(Algorithm)
+    def step(self) -> ResultDict:
+        results = super().step()
+        interval = self.config.evaluation_interval
+        if interval and (self.iteration + 1) % interval:
+            # RLlib repeats an evaluation in the result that follows its own.
+            results.pop(EVALUATION_RESULTS, None)
+        return results
 
     @override(IMPALA)
     def training_step(self) -> None:

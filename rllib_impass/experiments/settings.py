@@ -112,7 +112,7 @@ def _refuse_unknown_model_settings(config: AlgorithmConfig) -> None:
 
 
 def _try_env(config: AlgorithmConfig) -> None:
-    """Creates the environment once, so that a bad one is known before Ray starts."""
+    """Makes one step, so that a bad environment is known before Ray starts."""
     env = config.env
     is_registered = _global_registry.contains(ENV_CREATOR, env)
     if not is_registered and isinstance(env, str) and not is_class_path(env):
@@ -122,12 +122,17 @@ def _try_env(config: AlgorithmConfig) -> None:
             hint = did_you_mean(env, {*gym.registry, "Striker-v0"})
             cause = "" if hint else f": {error}"
             raise UsageError(f"env={env!r} does not exist{cause}{hint}") from None
+    did = "be created"
     try:
         _, creator = Algorithm._get_env_id_and_creator(env, config)
-        creator(EnvContext(config.env_config, worker_index=0)).close()
+        made = creator(EnvContext(config.env_config, worker_index=0))
+        did = "be reset"
+        made.reset(seed=0)
+        did = "make a step"
+        made.step(made.action_space.sample())
+        made.close()
     except Exception as error:
         cause = error.__cause__ or error.__context__ or error
         raise UsageError(
-            f"env={env!r} with env_config={config.env_config} cannot be created: "
-            f"{cause}"
+            f"env={env!r} with env_config={config.env_config} cannot {did}: {cause}"
         ) from None

@@ -28,6 +28,13 @@ def weights(algorithm):
     return algorithm.learner_group.get_weights()[DEFAULT_MODULE_ID]
 
 
+def test_a_result_has_an_evaluation_only_if_it_was_made_then(build):
+    config = serial_config().evaluation(evaluation_interval=2, evaluation_duration=1)
+    algorithm = build(config)
+    results = [algorithm.train() for _ in range(4)]
+    assert ["evaluation" in result for result in results] == [False, True] * 2
+
+
 @pytest.mark.parametrize(
     ("num_env_runners", "num_learners"),
     [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1), (2, 2)],
