@@ -137,10 +137,11 @@ def test_a_film_changes_nothing(run, tmp_path):
         frames = np.stack(tuple(reader.iter_data()))
     assert metadata["codec"] == "h264"
     assert metadata["pix_fmt"].startswith("yuv420p")
-    assert metadata["fps"] == 125
+    # Hopper's 125 steps a second, in real time, at no more than 30 frames.
+    assert metadata["fps"] == 25
     assert frames.shape[1:] == (480, 480, 3)
-    # The first state and one for each step; and something moves.
-    assert len(frames) == filmed.lengths[0] + 1
+    # The first state and every fifth one; and something moves.
+    assert len(frames) == filmed.lengths[0] // 5 + 1
     assert np.abs(frames[0].astype(int) - frames[-1]).max() > 50
 
 
