@@ -133,19 +133,30 @@ def evaluate(
             f"observations, rewards or actions that are not finite; {saved.env_name} "
             "or the policy is broken"
         )
+    videos = recorder.files if recorder is not None else []
+    return _summarize(saved, config.seed, explore, sampled, videos)
+
+
+def _summarize(
+    saved: SavedAlgorithm,
+    seed: int,
+    explore: bool,
+    episodes: list[SingleAgentEpisode],
+    videos: list[Path],
+) -> Evaluation:
     return Evaluation(
         algorithm=saved.name,
         env=saved.env_name,
         checkpoint=str(saved.path),
         iteration=saved.iteration,
         num_env_steps=saved.num_env_steps,
-        seed=config.seed,
+        seed=seed,
         explore=explore,
-        returns=tuple(float(episode.get_return()) for episode in sampled),
-        lengths=tuple(map(len, sampled)),
-        success_rate=_success_rate(sampled),
-        action_smoothness=_action_smoothness(sampled),
-        videos=tuple(map(str, recorder.files)) if recorder is not None else (),
+        returns=tuple(float(episode.get_return()) for episode in episodes),
+        lengths=tuple(map(len, episodes)),
+        success_rate=_success_rate(episodes),
+        action_smoothness=_action_smoothness(episodes),
+        videos=tuple(map(str, videos)),
     )
 
 

@@ -49,6 +49,8 @@ def trial(ray_session, tmp_path_factory):
 def test_figures_are_printed_and_written(trial, tmp_path):
     done = rllib("evaluate", trial, "--episodes", 3, "--json", tmp_path / "new/e.json")
     assert done.returncode == 0, done.stderr
+    # Shown if anything below fails.
+    print(done.stdout, done.stderr)
     first, *table, last = done.stdout.splitlines()
     assert first.startswith("IMPASS on InvertedPendulum-v5, iteration 1: ")
     assert str(trial / "checkpoint_000000") in first
@@ -59,7 +61,7 @@ def test_figures_are_printed_and_written(trial, tmp_path):
     score = row["evaluation"]["env_runners"]["episode_return_mean"]
     assert figures["return_mean"] == score
     assert any(f"{score:,.2f}" in line for line in table)
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
 
 
 def test_relative_paths_and_imports_are_of_the_current_folder(trial, tmp_path):
