@@ -4,6 +4,7 @@ import dataclasses
 import shlex
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,12 @@ from rllib_impass.experiments.class_paths import import_modules
 from rllib_impass.experiments.errors import UsageError
 from rllib_impass.experiments.run_record import refuse_changes, write_record
 from rllib_impass.experiments.runs import find_checkpoint
-from rllib_impass.experiments.spec import Experiment, load_experiments, make_experiment
+from rllib_impass.experiments.spec import (
+    Experiment,
+    check_name,
+    load_experiments,
+    make_experiment,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +103,7 @@ class Training:
         storage = self.storage or experiment.storage_path or launch.DEFAULT_STORAGE
         storage = Path(storage).expanduser().absolute()
         name = self.name or experiment.name
+        check_name(name)
         if not self.is_resumed:
             return launch.new_folder(storage, name)
         # A name that was asked for is that very run.
@@ -106,8 +113,10 @@ class Training:
 
     def _train(self, experiment: Experiment, folder: Path) -> int:
         console = Console()
-        console.print(f"{experiment.run} on {_names(experiment.env)}")
-        console.print(f"results: {folder}", soft_wrap=True)
+        _say(console, f"{experiment.run} on {_names(experiment.env)}")
+        for backend in sorted(experiment.env_backends()):
+            _say(console, f"environments: {backend}")
+        _say(console, f"results: {folder}")
         if launch.holds_a_run(folder):
             tuner = launch.resumed_tuner(experiment, folder)
         else:
@@ -120,44 +129,44 @@ class Training:
         ):
             results = tuner.fit()
         if interrupt.interrupted:
-            console.print(
-                f"stopped; to go on:\n  {self._resume_command(folder)}", soft_wrap=True
-            )
+            _say(console, f"stopped; to go on:\n  {self._resume_command(folder)}")
             return INTERRUPTED
-        return self._report(results, folder, console)
+        _say(console, *_summary(results, folder))
+        if results.errors:
+            _say(console, f"to go on:\n  {self._resume_command(folder)}")
+        return int(bool(results.errors))
 
     def _progress_mode(self) -> ProgressMode:
         if self.verbosity > 0:
             return ProgressMode.VERBOSE
         return ProgressMode.QUIET if self.verbosity < 0 else ProgressMode.NORMAL
 
-    def _report(self, results: tune.ResultGrid, folder: Path, console: Console) -> int:
-        lines = [
-            f"the whole error: {result.path}/error.txt"
-            for result in results
-            if result.error is not None
-        ]
-        if any(result.checkpoint is not None for result in results):
-            best = find_checkpoint(folder, "best")
-            last = find_checkpoint(folder, "last")
-            lines += [
-                f"best checkpoint: {best.path}",
-                f"  {best.score_name} {best.score:,.1f}",
-                f"last checkpoint: {last.path}",
-                f"to see what it can do:\n  rllib evaluate {shlex.quote(str(folder))}",
-            ]
-        if results.errors:
-            lines.append(f"to go on:\n  {self._resume_command(folder)}")
-        for line in lines:
-            console.print(line, soft_wrap=True, highlight=False)
-        return int(bool(results.errors))
-
     def _resume_command(self, folder: Path) -> str:
         """The command that was given, made to go on with this very folder."""
         words = ["rllib", *(word for word in sys.argv[1:] if word != "--resume")]
-        if self.name != folder.name:
+        if self.name not in (None, folder.name):
             words += ["--experiment-name", folder.name]
         return shlex.join([*words, "--resume"])
+
+
+def _say(console: Console, *lines: str) -> None:
+    """Prints lines as they are: paths may be long, and have brackets in them."""
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _summary(results: tune.ResultGrid, folder: Path) -> Iterator[str]:
+    """What a person wants to know once a run is over."""
+    for result in results:
+        if result.error is not None:
+            yield f"the whole error: {result.path}/error.txt"
+    if any(result.checkpoint is not None for result in results):
+        best, last = find_checkpoint(folder, "best"), find_checkpoint(folder, "last")
+        yield f"best checkpoint: {best.path}"
+        if best.score is not None:
+            yield f"  {best.score_name} {best.score:,.1f}"
+        yield f"last checkpoint: {last.path}"
+        yield f"to see what it can do:\n  rllib evaluate {shlex.quote(str(folder))}"
 
 
 def _names(env: Any) -> str:

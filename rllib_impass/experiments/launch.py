@@ -5,6 +5,7 @@ import importlib
 import logging
 import math
 import os
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -69,6 +70,12 @@ def start_ray(options: RayOptions, experiments: Sequence[Experiment]) -> None:
 
 def new_folder(storage: Path, name: str) -> Path:
     """The folder of a new run: never one that holds a run already."""
+    try:
+        storage.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=storage):
+            pass
+    except OSError as error:
+        raise UsageError(f"{storage}: results cannot go there: {error}") from None
     folder, number = storage / name, 1
     while folder.exists():
         number += 1

@@ -100,6 +100,14 @@ class Experiment:
         requests = map(self.algorithm_class.default_resource_request, configs)
         return max(r.required_resources.get("CPU", 0.0) for r in requests)
 
+    def env_backends(self) -> set[str]:
+        """What steps the environments and why, for algorithms that have a choice."""
+        return {
+            "{} ({})".format(*config.choose_backend())
+            for config in settings.variants(self.algorithm_config())
+            if hasattr(config, "choose_backend")
+        }
+
 
 FILE_KEYS = {f.name for f in dataclasses.fields(Experiment)} - {"name", "base", "notes"}
 
@@ -133,6 +141,12 @@ def load_experiments(
     ]
 
 
+def check_name(name: Any) -> None:
+    """Refuses names that would lead out of the folder that runs go to."""
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or ".." in name:
+        raise UsageError(f"{name!r} is no name for a folder of results")
+
+
 def make_experiment(
     name: Any,
     entry: Any,
@@ -140,8 +154,7 @@ def make_experiment(
     trusted: tuple[str, ...] = (),
 ) -> Experiment:
     """Checks one entry; what it raises begins with the name of the experiment."""
-    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or ".." in name:
-        raise UsageError(f"{name!r} is no name for a folder of results")
+    check_name(name)
     if not isinstance(entry, dict):
         raise UsageError(f"{name}: expected a mapping, got {entry!r}")
     try:

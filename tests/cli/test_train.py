@@ -68,8 +68,9 @@ def test_a_file_is_trained_to_its_end(tmp_path, good):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert lines[:2] == [
+    assert lines[:3] == [
         "IMPASS on InvertedPendulum-v5",
+        "environments: envpool (it has this env with the same spaces)",
         f"results: {storage / 'small'}",
     ]
     assert any("env steps" in line and "return" in line for line in lines)
@@ -181,12 +182,18 @@ def test_bad_input_is_one_line_and_exit_code_2_and_starts_nothing(
         (["train", "file", "small.yaml", "--restore", "gone"], "gone does not exist"),
         (["train", "file", "small.yaml", "--restore", "."], "has no checkpoints"),
         (["train", "file", "https://example.org/a.yaml"], "a.yaml"),
+        (["train", "file", "small.yaml", "-n", "../up"], "../up"),
     ],
 )
 def test_bad_flags_are_one_line_too(tmp_path, good, words, message):
     done = rllib(*words, "--storage-path", "results", cwd=tmp_path)
     assert_usage_error(done, message)
     assert [p.name for p in tmp_path.iterdir()] == ["small.yaml"]
+
+
+def test_a_storage_path_that_is_a_file_is_named(good):
+    done = rllib("train", "file", good, "--storage-path", good)
+    assert_usage_error(done, "results cannot go there")
 
 
 def wait_for_checkpoint(folder, process):
