@@ -47,14 +47,15 @@ def evaluate(
 
     Example: rllib evaluate ~/ray_results/hopper-impass --video videos
     """
+    console = Console()
     with one_line_errors():
-        found = find(path, checkpoint, modules)
-        # Late: importing Ray takes seconds, and `--help` should not.
-        from rllib_impass.experiments.checkpoint import read_algorithm
-        from rllib_impass.experiments.evaluation import evaluate as run
+        with console.status("reading the checkpoint"):
+            found = find(path, checkpoint, modules)
+            # Late: importing Ray takes seconds, and `--help` should not.
+            from rllib_impass.experiments.checkpoint import read_algorithm
+            from rllib_impass.experiments.evaluation import evaluate as run
 
-        console = Console()
-        saved = read_algorithm(found.path)
+            saved = read_algorithm(found.path)
         console.print(
             f"{saved.name} on {saved.env_name}, iteration {saved.iteration}: "
             f"{saved.path}",

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.console import Console
 
 from rllib_impass.cli import train_options as options
 from rllib_impass.cli.errors import one_line_errors
@@ -48,8 +49,8 @@ def train(
       rllib train --run IMPASS --env Hopper-v5 --stop '{time_total_s: 60}'
       rllib train --run PPO --env Pendulum-v1 --stop '{training_iteration: 9}'
     """
-    with one_line_errors():
-        # Late, here and below: importing Ray takes seconds, and `--help` should not.
+    # Late imports, here and below: Ray takes seconds, and `--help` should not.
+    with one_line_errors(), Console().status("starting Ray"):
         from rllib_impass.cli.training import Training
 
         given = {
@@ -85,7 +86,8 @@ def train(
             ),
             verbosity=-1 if quiet else verbose,
         )
-        raise typer.Exit(training.run())
+        plan = training.prepare()
+    raise typer.Exit(training.run(plan))
 
 
 def _given(**flags: Any) -> dict[str, Any]:

@@ -53,8 +53,8 @@ class Training:
     ray_options: dict[str, Any]
     verbosity: int
 
-    def run(self) -> int:
-        """Trains every experiment, one after the other; returns the exit code."""
+    def prepare(self) -> list[tuple[Experiment, Path]]:
+        """Checks everything, then starts Ray; returns experiments and their folders."""
         if self.verbosity <= 0:
             # It doubts observations in float64, which every MuJoCo env returns.
             warnings.filterwarnings("ignore", module="gymnasium")
@@ -71,9 +71,13 @@ class Training:
             **self.ray_options, show_logs=self.verbosity > 0, modules=self.modules
         )
         launch.start_ray(options, experiments)
+        return list(zip(experiments, folders, strict=True))
+
+    def run(self, plan: list[tuple[Experiment, Path]]) -> int:
+        """Trains one experiment after the other; returns the exit code."""
         exit_code = 0
         try:
-            for experiment, folder in zip(experiments, folders, strict=True):
+            for experiment, folder in plan:
                 exit_code = max(exit_code, self._train(experiment, folder))
                 if exit_code == INTERRUPTED:
                     break

@@ -89,6 +89,16 @@ def apply_settings(config: AlgorithmConfig, settings: dict[str, Any]) -> None:
             raise UsageError(f"config.{name}={value!r}: {error}") from None
 
 
+def resolve_env(env: Any) -> Any:
+    """An environment, or a grid of them, with classes in place of their paths.
+
+    RLlib's actors know names and classes, but no class paths.
+    """
+    if isinstance(env, dict):
+        return {key: list(map(resolve_env, values)) for key, values in env.items()}
+    return load_class(env, "env") if is_class_path(env) else env
+
+
 def variants(config: AlgorithmConfig) -> Iterator[AlgorithmConfig]:
     """The config of every trial: each combination of what is under ``grid_search``."""
     for _, variant in generate_variants(config.to_dict()):
@@ -114,8 +124,7 @@ def _refuse_unknown_model_settings(config: AlgorithmConfig) -> None:
 def _try_env(config: AlgorithmConfig) -> None:
     """Makes one step, so that a bad environment is known before Ray starts."""
     env = config.env
-    is_registered = _global_registry.contains(ENV_CREATOR, env)
-    if not is_registered and isinstance(env, str) and not is_class_path(env):
+    if isinstance(env, str) and not _global_registry.contains(ENV_CREATOR, env):
         try:
             gym.spec(env)
         except (gym.error.Error, ImportError) as error:

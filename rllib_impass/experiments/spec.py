@@ -87,7 +87,7 @@ class Experiment:
         else:
             config = self.algorithm_class.get_default_config()
         settings.apply_settings(config, self.config)
-        config.environment(self.env)
+        config.environment(settings.resolve_env(self.env))
         if self.restore is not None:
             config.callbacks(
                 on_algorithm_init=functools.partial(_restore, path=self.restore)
