@@ -1,5 +1,6 @@
 """The `rllib` command, as a user starts it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -34,6 +35,25 @@ def rllib(*words, timeout=200, **arguments):
         env=environment,
         **arguments,
     )
+
+
+def rllib_many(commands, cwd):
+    """Runs several commands in one process, which pays for importing Ray once.
+
+    Returns a CompletedProcess for each; raises if one of them has started Ray.
+    """
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("many_commands.py")), "rllib"],
+        input=json.dumps([[str(word) for word in words] for words in commands]),
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=True,
+        cwd=cwd,
+    )
+    answer = json.loads(done.stdout)
+    assert not answer["has_started_ray"]
+    return [subprocess.CompletedProcess(**result) for result in answer["results"]]
 
 
 def assert_usage_error(done, *words):

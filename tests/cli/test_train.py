@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from rllib_command import RLLIB, SMALL_FLAGS, assert_usage_error, rllib
+from rllib_command import RLLIB, SMALL_FLAGS, assert_usage_error, rllib, rllib_many
 
 GOOD = """
 small:
@@ -136,6 +136,7 @@ def test_an_env_of_ones_own_is_trained_in_actors_and_a_failed_trial_is_exit_code
     done = rllib("train", "--env", "my_envs.Dead", *words, cwd=tmp_path)
     assert_usage_error(done, "cannot make a step: a cable came loose")
 
+    words += ["--stop", "{training_iteration: 1_000}"]
     done = rllib("train", "--env", "my_envs.Late", *words, cwd=tmp_path)
     assert done.returncode == 1, done.stderr + done.stdout
     assert "a cable came loose" in done.stdout
@@ -143,52 +144,58 @@ def test_an_env_of_ones_own_is_trained_in_actors_and_a_failed_trial_is_exit_code
     assert "--experiment-name mine-2 --resume" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("  config:", "  surprise: 1\n  config:", "no setting 'surprise'"),
-        ("lr: 1e-4", "gama: 0.9", "did you mean 'gamma'"),
-        ("env: Inv", "env: Unv", "did you mean 'InvertedPendulum-v5'"),
-        ("run: IMPASS", "run: IMPAS", "did you mean 'IMPASS'"),
-        ("  stop: {training_iteration: 2}\n", "", "stop is missing"),
-        ("training_iteration", "training_iterations", "did you mean"),
-        ("  run", " run", "small.yaml"),
-        ("lr: 1e-4", "lr: 1e-4, lr: 1", "twice"),
-        ("lr: 1e-4", "lr: !!python/object/apply:os.getcwd []", "python/object"),
-        ("small:", "a/../small:", "a/../small"),
-        ("env: InvertedPendulum-v5", "env: evil.Env", "--import evil"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2_and_starts_nothing(
-    tmp_path, good, old, new, message
-):
-    (tmp_path / "evil.py").write_text("open('proof', 'w').close()\nclass Env: ...\n")
-    assert old in GOOD
-    good.write_text(GOOD.replace(old, new))
-    storage = tmp_path / "results"
-    done = rllib("train", "file", good, "--storage-path", storage, cwd=tmp_path)
-    assert_usage_error(done, message)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.py", "small.yaml"]
+# What is written instead of which part of the good file, and a part of the answer.
+BAD_FILES = [
+    ("  config:", "  surprise: 1\n  config:", "no setting 'surprise'"),
+    ("lr: 1e-4", "gama: 0.9", "did you mean 'gamma'"),
+    ("env: Inv", "env: Unv", "did you mean 'InvertedPendulum-v5'"),
+    ("run: IMPASS", "run: IMPAS", "did you mean 'IMPASS'"),
+    ("  stop: {training_iteration: 2}\n", "", "stop is missing"),
+    ("training_iteration", "training_iterations", "did you mean"),
+    ("  run", " run", ".yaml"),
+    ("lr: 1e-4", "lr: 1e-4, lr: 1", "twice"),
+    ("lr: 1e-4", "lr: !!python/object/apply:os.getcwd []", "python/object"),
+    ("small:", "a/../small:", "a/../small"),
+    ("env: InvertedPendulum-v5", "env: evil.Env", "--import evil"),
+]
+GOOD_FILE = ["train", "file", "good.yaml"]
+BAD_FLAGS = [
+    (["train", "fil", "x.yaml"], "rllib train file FILE.yaml"),
+    (["train", "--run", "IMPASS", "--stop", "{training_iteration: 1}"], "env is"),
+    ([*GOOD_FILE, "--stop", "{"], "--stop"),
+    ([*GOOD_FILE, "--set", "lr"], "name=value"),
+    ([*GOOD_FILE, "--resume"], "there is no run"),
+    ([*GOOD_FILE, "--restore", "gone"], "gone does not exist"),
+    ([*GOOD_FILE, "--restore", "."], "has no checkpoints"),
+    ([*GOOD_FILE, "-n", "../up"], "../up"),
+    (["train", "file", "https://example.org/a.yaml"], "a.yaml"),
+    (["train", "file", "gone.py"], "gone.py"),
+]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["train", "fil", "x.yaml"], "rllib train file FILE.yaml"),
-        (["train", "--run", "IMPASS", "--stop", "{training_iteration: 1}"], "env is"),
-        (["train", "file", "small.yaml", "--stop", "{"], "--stop"),
-        (["train", "file", "small.yaml", "--set", "lr"], "name=value"),
-        (["train", "file", "small.yaml", "--resume"], "there is no run"),
-        (["train", "file", "small.yaml", "--restore", "gone"], "gone does not exist"),
-        (["train", "file", "small.yaml", "--restore", "."], "has no checkpoints"),
-        (["train", "file", "https://example.org/a.yaml"], "a.yaml"),
-        (["train", "file", "small.yaml", "-n", "../up"], "../up"),
-    ],
-)
-def test_bad_flags_are_one_line_too(tmp_path, good, words, message):
-    done = rllib(*words, "--storage-path", "results", cwd=tmp_path)
-    assert_usage_error(done, message)
-    assert [p.name for p in tmp_path.iterdir()] == ["small.yaml"]
+@pytest.fixture(scope="module")
+def bad_results(tmp_path_factory):
+    """The answers to all of them, in the order of the lists."""
+    folder = tmp_path_factory.mktemp("bad")
+    (folder / "evil.py").write_text("open('proof', 'w').close()\nclass Env: ...\n")
+    (folder / "good.yaml").write_text(GOOD)
+    commands = [words for words, _ in BAD_FLAGS]
+    for number, (old, new, _) in enumerate(BAD_FILES):
+        assert old in GOOD
+        (folder / f"{number}.yaml").write_text(GOOD.replace(old, new))
+        commands.append(["train", "file", f"{number}.yaml"])
+    before = sorted(folder.iterdir())
+    storage = ["--storage-path", "results"]
+    results = rllib_many([[*words, *storage] for words in commands], cwd=folder)
+    # Nothing was started or written, and the evil module was not imported.
+    assert sorted(folder.iterdir()) == before
+    return results
+
+
+@pytest.mark.parametrize("number", range(len(BAD_FLAGS) + len(BAD_FILES)))
+def test_bad_input_is_one_line_and_exit_code_2_and_starts_nothing(bad_results, number):
+    messages = [*(m for _, m in BAD_FLAGS), *(m for _, _, m in BAD_FILES)]
+    assert_usage_error(bad_results[number], messages[number])
 
 
 def test_a_storage_path_that_is_a_file_is_named(good):
