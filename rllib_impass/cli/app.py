@@ -1,6 +1,5 @@
 """`rllib`: the command that Ray dropped after 2.40, for the new API stack."""
 
-import importlib.metadata
 from typing import Annotated
 
 import typer
@@ -9,8 +8,7 @@ from rllib_impass.cli import example
 from rllib_impass.cli.evaluate import evaluate
 from rllib_impass.cli.export import export
 from rllib_impass.cli.train import train
-
-PACKAGES = ("rllib_impass", "ray", "torch", "gymnasium", "mujoco")
+from rllib_impass.experiments.versions import versions
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,8 +29,8 @@ def main() -> None:
 
 def _print_versions(is_asked: bool) -> None:
     if is_asked:
-        for package in PACKAGES:
-            typer.echo(f"{package} {importlib.metadata.version(package)}")
+        for package, version in versions().items():
+            typer.echo(f"{package} {version}")
         raise typer.Exit
 
 

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 CheckpointOption = Annotated[
     str, typer.Option(help="Which one of a run: best, last, or N of checkpoint_00000N.")
 ]
-ImportOption = Annotated[
-    list[str] | None,
-    typer.Option("--import", metavar="MODULE", help="Import it first; repeatable."),
-]
 
 
 def find(path: Path, which: str, modules: list[str] | None) -> "Checkpoint":

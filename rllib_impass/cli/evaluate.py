@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from rllib_impass.cli.checkpoint_options import CheckpointOption, ImportOption, find
+from rllib_impass.cli.checkpoint_options import CheckpointOption, find
 from rllib_impass.cli.errors import one_line_errors
+from rllib_impass.cli.train_options import Import
 from rllib_impass.experiments.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def evaluate(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="File for every figure.")
     ] = None,
-    modules: ImportOption = None,
+    modules: Import = None,
 ) -> None:
     """Evaluates the policy of a checkpoint.
 

@@ -8,7 +8,8 @@ from rllib_impass.cli.errors import one_line_errors
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="List, show and run the tuned files that come with the package.",
+    help="List, show and run the tuned files that come with the package.\n\n"
+    "Example: rllib example run hopper_impass",
 )
 
 

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from rllib_impass.cli.checkpoint_options import CheckpointOption, ImportOption, find
+from rllib_impass.cli.checkpoint_options import CheckpointOption, find
 from rllib_impass.cli.errors import one_line_errors
+from rllib_impass.cli.train_options import Import
 
 
 def export(
@@ -20,7 +21,7 @@ def export(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the file if it exists.")
     ] = False,
-    modules: ImportOption = None,
+    modules: Import = None,
 ) -> None:
     """Writes the policy of a checkpoint as one file for PyTorch alone.
 

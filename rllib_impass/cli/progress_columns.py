@@ -5,13 +5,15 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME as NUM_STEPS
+
+from rllib_impass.experiments.result_keys import EVALUATION_RETURN, RETURN
+
 Cells = Mapping[str, str]
 
 LABEL = "trial"
 STATUS = "status"
 NOTHING = "-"
-
-NUM_STEPS = "num_env_steps_sampled_lifetime"
 SECONDS = "time_total_s"
 
 
@@ -56,10 +58,10 @@ def result_cells(result: Mapping[str, Any], before: Mapping[str, Any]) -> Cells:
     values = {
         "env steps": (result.get(NUM_STEPS), 0),
         "steps/s": (_steps_per_s(result, before), 0),
-        "return": (result.get("env_runners/episode_return_mean"), 1),
+        "return": (result.get(RETURN), 1),
         "length": (result.get("env_runners/episode_len_mean"), 0),
         "lag": (result.get("learners/default_policy/policy_lag_mean"), 1),
-        "eval": (result.get("evaluation/env_runners/episode_return_mean"), 1),
+        "eval": (result.get(EVALUATION_RETURN), 1),
     }
     widths = {column.name: column.width for column in RESULT_COLUMNS}
     return {

@@ -50,44 +50,45 @@ def train(
       rllib train --run PPO --env Pendulum-v1 --stop '{training_iteration: 9}'
     """
     # Late imports, here and below: Ray takes seconds, and `--help` should not.
-    with one_line_errors(), Console().status("starting Ray"):
-        from rllib_impass.cli.training import Training
+    with one_line_errors():
+        with Console().status("starting Ray"):
+            from rllib_impass.cli.training import Training
 
-        given = {
-            "run": run,
-            "env": env,
-            "stop": _mapping(stop, "--stop"),
-            "config": _settings(config, set_ or []),
-            "num_samples": num_samples,
-            "restore": None if restore is None else str(restore),
-            "checkpoint_config": _given(
-                checkpoint_frequency=checkpoint_freq,
-                checkpoint_at_end=checkpoint_at_end,
-                num_to_keep=keep_checkpoints_num,
-                checkpoint_score_attribute=checkpoint_score_attr,
-            ),
-            "max_failures": max_failures,
-            "scheduler": scheduler.lower() if scheduler else None,
-            "scheduler_config": _mapping(scheduler_config, "--scheduler-config"),
-            "time_budget_s": time_budget_s,
-        }
-        training = Training(
-            file=_file(what or []),
-            overrides=_given(**given),
-            modules=tuple(import_ or ()),
-            name=experiment_name,
-            storage=storage_path,
-            is_resumed=resume,
-            ray_options=_given(
-                address=ray_address,
-                num_cpus=ray_num_cpus,
-                num_gpus=ray_num_gpus,
-                object_store_memory=ray_object_store_memory,
-            ),
-            verbosity=-1 if quiet else verbose,
-        )
-        plan = training.prepare()
-    raise typer.Exit(training.run(plan))
+            given = {
+                "run": run,
+                "env": env,
+                "stop": _mapping(stop, "--stop"),
+                "config": _settings(config, set_ or []),
+                "num_samples": num_samples,
+                "checkpoint_config": _given(
+                    checkpoint_frequency=checkpoint_freq,
+                    checkpoint_at_end=checkpoint_at_end,
+                    num_to_keep=keep_checkpoints_num,
+                    checkpoint_score_attribute=checkpoint_score_attr,
+                ),
+                "max_failures": max_failures,
+                "scheduler": scheduler.lower() if scheduler else None,
+                "scheduler_config": _mapping(scheduler_config, "--scheduler-config"),
+                "time_budget_s": time_budget_s,
+            }
+            training = Training(
+                file=_file(what or []),
+                overrides=_given(**given),
+                modules=tuple(import_ or ()),
+                name=experiment_name,
+                storage=storage_path,
+                restore=restore,
+                is_resumed=resume,
+                ray_options=_given(
+                    address=ray_address,
+                    num_cpus=ray_num_cpus,
+                    num_gpus=ray_num_gpus,
+                    object_store_memory=ray_object_store_memory,
+                ),
+                verbosity=-1 if quiet else verbose,
+            )
+            jobs = training.prepare()
+        raise typer.Exit(training.run(jobs))
 
 
 def _given(**flags: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What `rllib train` does once its flags are read: say where, train, say what next."""
 
 import dataclasses
+import re
 import shlex
 import sys
 import warnings
@@ -19,14 +20,23 @@ from rllib_impass.cli.progress import Progress, ProgressMode, show_progress
 from rllib_impass.experiments import launch
 from rllib_impass.experiments.class_paths import import_modules
 from rllib_impass.experiments.errors import UsageError
+from rllib_impass.experiments.experiment import Experiment
 from rllib_impass.experiments.run_record import refuse_changes, write_record
 from rllib_impass.experiments.runs import find_checkpoint
 from rllib_impass.experiments.spec import (
-    Experiment,
     check_name,
     load_experiments,
     make_experiment,
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """An experiment and the folder that is its own, or was its own before."""
+
+    experiment: Experiment
+    folder: Path
+    is_resumed: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +49,7 @@ class Training:
         modules: what to import first.
         name: the folder that was asked for.
         storage: where folders go, if a flag says so.
+        restore: a checkpoint to start from.
         is_resumed: whether to go on with the last run.
         ray_options: arguments of ``RayOptions``.
         verbosity: -1 is quiet, 0 normal, 1 shows the workers' logs, 2 is for debugging.
@@ -49,36 +60,42 @@ class Training:
     modules: tuple[str, ...]
     name: str | None
     storage: Path | None
+    restore: Path | None
     is_resumed: bool
     ray_options: dict[str, Any]
     verbosity: int
 
-    def prepare(self) -> list[tuple[Experiment, Path]]:
-        """Checks everything, then starts Ray; returns experiments and their folders."""
+    def prepare(self) -> list[Job]:
+        """Checks everything, then starts Ray; returns what to train."""
         if self.verbosity <= 0:
             # It doubts observations in float64, which every MuJoCo env returns.
             warnings.filterwarnings("ignore", module="gymnasium")
         import_modules(self.modules)
         experiments = self._experiments()
-        folders = [self._folder(experiment) for experiment in experiments]
-        if self.is_resumed and not any(map(launch.holds_a_run, folders)):
-            raise UsageError(f"--resume: there is no run in {folders[0]}")
         for experiment in experiments:
             if experiment.notes:
                 notes = "; ".join(experiment.notes)
                 print(f"rllib: {experiment.name}: {notes}", file=sys.stderr)
+        jobs = self._jobs(experiments)
         options = launch.RayOptions(
             **self.ray_options, show_logs=self.verbosity > 0, modules=self.modules
         )
-        launch.start_ray(options, experiments)
-        return list(zip(experiments, folders, strict=True))
+        try:
+            launch.start_ray(options, experiments)
+        except UsageError:
+            for job in jobs:
+                if not job.is_resumed:
+                    job.folder.rmdir()
+            raise
+        return jobs
 
-    def run(self, plan: list[tuple[Experiment, Path]]) -> int:
+    def run(self, jobs: list[Job]) -> int:
         """Trains one experiment after the other; returns the exit code."""
         exit_code = 0
         try:
-            for experiment, folder in plan:
-                exit_code = max(exit_code, self._train(experiment, folder))
+            for job in jobs:
+                resume = self._resume_command(job.folder if len(jobs) == 1 else None)
+                exit_code = max(exit_code, self._train(job, resume))
                 if exit_code == INTERRUPTED:
                     break
         finally:
@@ -91,11 +108,10 @@ class Training:
             debugging = {"log_level": "DEBUG"}
             overrides["config"] = debugging | overrides.get("config", {})
         if self.file is None:
-            name = self.name or "-".join(
-                str(overrides.get(key, "")).replace("/", "-") for key in ("run", "env")
-            )
-            return [make_experiment(name, {}, overrides, self.modules)]
-        experiments = load_experiments(self.file, overrides, self.modules)
+            words = (str(overrides.get(key, "")) for key in ("run", "env"))
+            name = self.name or re.sub(r"[^\w.-]", "-", "-".join(words))
+            return [make_experiment(name, {}, overrides, self.modules, self.restore)]
+        experiments = load_experiments(self.file, overrides, self.modules, self.restore)
         if self.name is not None and len(experiments) > 1:
             raise UsageError(
                 f"--experiment-name {self.name}: the file has {len(experiments)} "
@@ -103,25 +119,48 @@ class Training:
             )
         return experiments
 
-    def _folder(self, experiment: Experiment) -> Path:
-        storage = self.storage or experiment.storage_path or launch.DEFAULT_STORAGE
-        storage = Path(storage).expanduser().absolute()
-        name = self.name or experiment.name
-        check_name(name)
-        if not self.is_resumed:
-            return launch.new_folder(storage, name)
-        # A name that was asked for is that very run.
-        folder = storage / name if self.name else launch.newest_folder(storage, name)
-        refuse_changes(folder, experiment)
-        return folder
+    def _jobs(self, experiments: list[Experiment]) -> list[Job]:
+        found = {e.name: self._run_to_resume(e) for e in experiments}
+        if self.is_resumed and not any(found.values()):
+            storage = self._storage(experiments[0])
+            name = self.name or experiments[0].name
+            raise UsageError(f"--resume: there is no run {name!r} in {storage}")
+        jobs = []
+        for experiment in experiments:
+            folder = found[experiment.name]
+            if folder is not None:
+                refuse_changes(folder, experiment)
+                jobs.append(Job(experiment, folder, is_resumed=True))
+            else:
+                name = self.name or experiment.name
+                folder = launch.claim_folder(self._storage(experiment), name)
+                jobs.append(Job(experiment, folder, is_resumed=False))
+        return jobs
 
-    def _train(self, experiment: Experiment, folder: Path) -> int:
+    def _run_to_resume(self, experiment: Experiment) -> Path | None:
+        if self.name is not None:
+            check_name(self.name)
+        if not self.is_resumed:
+            return None
+        storage = self._storage(experiment)
+        if self.name is None:
+            return launch.newest_run(storage, experiment.name)
+        # A name that was asked for is that very run.
+        folder = storage / self.name
+        return folder if launch.holds_a_run(folder) else None
+
+    def _storage(self, experiment: Experiment) -> Path:
+        storage = self.storage or experiment.storage_path or launch.DEFAULT_STORAGE
+        return Path(storage).expanduser().absolute()
+
+    def _train(self, job: Job, resume_command: str) -> int:
         console = Console()
-        _say(console, f"{experiment.run} on {_names(experiment.env)}")
+        experiment, folder = job.experiment, job.folder
+        _say(console, f"{experiment.run} on {_env_names(experiment)}")
         for backend in sorted(experiment.env_backends()):
             _say(console, f"environments: {backend}")
         _say(console, f"results: {folder}")
-        if launch.holds_a_run(folder):
+        if job.is_resumed:
             tuner = launch.resumed_tuner(experiment, folder)
         else:
             callbacks = [Progress(experiment.stop), CheckpointOnInterrupt()]
@@ -133,11 +172,11 @@ class Training:
         ):
             results = tuner.fit()
         if interrupt.interrupted:
-            _say(console, f"stopped; to go on:\n  {self._resume_command(folder)}")
+            _say(console, f"stopped; to go on:\n  {resume_command}")
             return INTERRUPTED
         _say(console, *_summary(results, folder))
         if results.errors:
-            _say(console, f"to go on:\n  {self._resume_command(folder)}")
+            _say(console, f"to go on:\n  {resume_command}")
         return int(bool(results.errors))
 
     def _progress_mode(self) -> ProgressMode:
@@ -145,10 +184,10 @@ class Training:
             return ProgressMode.VERBOSE
         return ProgressMode.QUIET if self.verbosity < 0 else ProgressMode.NORMAL
 
-    def _resume_command(self, folder: Path) -> str:
-        """The command that was given, made to go on with this very folder."""
+    def _resume_command(self, folder: Path | None) -> str:
+        """The command that was given, made to go on; with this very folder, if any."""
         words = ["rllib", *(word for word in sys.argv[1:] if word != "--resume")]
-        if self.name not in (None, folder.name):
+        if folder is not None and folder.name != self.name:
             words += ["--experiment-name", folder.name]
         return shlex.join([*words, "--resume"])
 
@@ -173,8 +212,7 @@ def _summary(results: tune.ResultGrid, folder: Path) -> Iterator[str]:
         yield f"to see what it can do:\n  rllib evaluate {shlex.quote(str(folder))}"
 
 
-def _names(env: Any) -> str:
-    """An env, or those of a grid, as people write them."""
-    if isinstance(env, dict):
-        return ", ".join(map(_names, env["grid_search"]))
-    return env if isinstance(env, str) else getattr(env, "__name__", str(env))
+def _env_names(experiment: Experiment) -> str:
+    """Its env, or those of a grid, as people write them."""
+    envs = dict.fromkeys(config.env for config in experiment.trial_configs())
+    return ", ".join(getattr(env, "__name__", str(env)) for env in envs)

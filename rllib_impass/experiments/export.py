@@ -3,7 +3,6 @@
 docs/export.md has the loader.
 """
 
-import importlib.metadata
 import json
 import os
 import tempfile
@@ -24,9 +23,9 @@ from rllib_impass.experiments.checkpoint import (
     read_algorithm,
 )
 from rllib_impass.experiments.errors import UsageError, one_line
+from rllib_impass.experiments.versions import versions
 
 METADATA_NAME = "policy.json"
-PACKAGES = ("rllib_impass", "ray", "torch", "gymnasium", "numpy")
 
 
 class DeterministicPolicy(nn.Module):
@@ -141,7 +140,7 @@ def _describe(
         "action_shape": list(actions.shape),
         "action_low": actions.low.tolist(),
         "action_high": actions.high.tolist(),
-        "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "versions": versions(),
     }
 
 

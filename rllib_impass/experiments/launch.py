@@ -2,20 +2,19 @@
 
 import dataclasses
 import importlib
+import itertools
 import logging
 import math
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import ray
 from ray import tune
-from ray.tune.schedulers import TrialScheduler, create_scheduler
 
-from rllib_impass.experiments.errors import UsageError
-from rllib_impass.experiments.result_keys import RETURN
-from rllib_impass.experiments.spec import Experiment
+from rllib_impass.experiments.errors import UsageError, one_line
+from rllib_impass.experiments.experiment import Experiment
+from rllib_impass.experiments.spec import make_scheduler
 
 DEFAULT_STORAGE = Path("~/ray_results")
 
@@ -25,7 +24,8 @@ class RayOptions:
     """How to start or find Ray.
 
     Attributes:
-        address: a running cluster's address; None starts Ray on this machine.
+        address: a running cluster's address; None for what RAY_ADDRESS says, or else to
+            start Ray on this machine.
         num_cpus: logical CPUs; None for as many as the machine has or a trial needs.
         num_gpus: GPUs; None to let Ray count.
         object_store_memory: bytes of shared memory; None to let Ray choose.
@@ -45,50 +45,58 @@ def start_ray(options: RayOptions, experiments: Sequence[Experiment]) -> None:
     """Starts Ray with room for the largest trial, or joins a cluster."""
     # Tune's own tables ignore `verbose=0` unless its former output is chosen.
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
-    local = {}
-    if options.address is None:
+    here = {
+        "num_cpus": options.num_cpus,
+        "num_gpus": options.num_gpus,
+        "object_store_memory": options.object_store_memory,
+    }
+    address = options.address or os.environ.get("RAY_ADDRESS")
+    if address is None:
         # A small machine shares its cores rather than wait for more of them.
-        needed = max(experiment.num_cpus() for experiment in experiments)
-        local = {
-            "num_cpus": options.num_cpus or max(os.cpu_count() or 1, math.ceil(needed)),
-            "num_gpus": options.num_gpus,
-            "object_store_memory": options.object_store_memory,
-            "include_dashboard": False,
-        }
+        needed = math.ceil(max(e.num_cpus() for e in experiments))
+        here["num_cpus"] = options.num_cpus or max(os.cpu_count() or 1, needed)
+        here["include_dashboard"] = False
+    elif any(value is not None for value in here.values()):
+        raise UsageError(
+            f"the cluster at {address} has its own resources; leave out "
+            "--ray-num-cpus, --ray-num-gpus and --ray-object-store-memory"
+        )
     hook = {"worker_process_setup_hook": _importer(options.modules)}
     try:
         ray.init(
-            address=options.address,
+            address=address,
             logging_level=logging.INFO if options.show_logs else logging.ERROR,
             log_to_driver=options.show_logs,
             runtime_env=hook if options.modules else None,
-            **local,
+            **here,
         )
     except (ConnectionError, ValueError) as error:
         raise UsageError(f"Ray does not start: {error}") from None
 
 
-def new_folder(storage: Path, name: str) -> Path:
-    """The folder of a new run: never one that holds a run already."""
-    try:
-        storage.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=storage):
-            pass
-    except OSError as error:
-        raise UsageError(f"{storage}: results cannot go there: {error}") from None
-    folder, number = storage / name, 1
-    while folder.exists():
-        number += 1
-        folder = storage / f"{name}-{number}"
-    return folder
+def claim_folder(storage: Path, name: str) -> Path:
+    """Makes the folder of a new run: never one that is there already."""
+    for number in itertools.count(1):
+        folder = storage / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            if storage.is_dir():
+                continue
+            raise UsageError(f"{storage} is a file; results go to a folder") from None
+        except OSError as error:
+            raise UsageError(f"results cannot go to {storage}: {error}") from None
+        return folder
 
 
-def newest_folder(storage: Path, name: str) -> Path:
-    """The folder that the last run of this name is in, or the next would be."""
-    folder, number = storage / name, 2
-    while (following := storage / f"{name}-{number}").exists():
-        folder, number = following, number + 1
-    return folder
+def newest_run(storage: Path, name: str) -> Path | None:
+    """The folder of the last run of this name, if there is one."""
+    newest = None
+    for number in itertools.count(1):
+        folder = storage / (name if number == 1 else f"{name}-{number}")
+        if not folder.exists():
+            return newest
+        newest = folder if holds_a_run(folder) else newest
 
 
 def holds_a_run(folder: Path) -> bool:
@@ -106,7 +114,7 @@ def new_tuner(
         tune_config=tune.TuneConfig(
             num_samples=experiment.num_samples,
             time_budget_s=experiment.time_budget_s,
-            scheduler=_scheduler(experiment),
+            scheduler=make_scheduler(experiment),
         ),
         run_config=tune.RunConfig(
             name=folder.name,
@@ -120,23 +128,18 @@ def new_tuner(
     )
 
 
-def _scheduler(experiment: Experiment) -> TrialScheduler:
-    arguments = dict(experiment.scheduler_config)
-    if experiment.scheduler != "fifo":
-        # Not through TuneConfig: Tune would fail a trial whose first result has no
-        # finished episode, and thus no return.
-        arguments = {"metric": RETURN, "mode": "max"} | arguments
-    return create_scheduler(experiment.scheduler, **arguments)
-
-
 def resumed_tuner(experiment: Experiment, folder: Path) -> tune.Tuner:
     """The run in a folder, from the last checkpoint of each unfinished trial."""
-    return tune.Tuner.restore(
-        str(folder),
-        experiment.algorithm_class,
-        resume_unfinished=True,
-        resume_errored=True,
-    )
+    try:
+        return tune.Tuner.restore(
+            str(folder),
+            experiment.algorithm_class,
+            resume_unfinished=True,
+            resume_errored=True,
+        )
+    except Exception as error:
+        # Whatever a damaged pickle raises.
+        raise UsageError(f"{folder} cannot be resumed: {one_line(error)}") from None
 
 
 def _importer(modules: tuple[str, ...]) -> Callable[[], None]:

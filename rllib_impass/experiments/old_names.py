@@ -21,7 +21,6 @@ SETTINGS = {
     "num_cpus_for_driver": "num_cpus_for_main_process",
     "num_cpus_per_worker": "num_cpus_per_env_runner",
     "num_envs_per_worker": "num_envs_per_env_runner",
-    "num_gpus": "num_gpus_per_learner",
     "num_gpus_per_worker": "num_gpus_per_env_runner",
     "num_sgd_iter": "num_epochs",
     "num_workers": "num_env_runners",
@@ -48,10 +47,12 @@ IDLE_SETTINGS = {
     "tf_session_args": "torch is the only framework",
     "vtrace_drop_last_ts": "no step is dropped",
 }
+_SCHEDULES = ("entropy_coeff_schedule", "lr_schedule")
 _IDLE_PREFIXES = ("_disable_", "_enable_")
 
 # Refused: leaving them out would train something else than the file asks for.
 GONE_SETTINGS = {
+    "env": "env stands beside config, not in it",
     "callbacks": "callbacks are code: use a .py file",
     "custom_evaluation_function": "it is code: use a .py file",
     "env_to_module_connector": "connectors are code: use a .py file",
@@ -93,6 +94,7 @@ CHECKPOINT_KEYS = {
     "keep_checkpoints_num": "num_to_keep",
 }
 GONE_KEYS = {
+    "restore": "a checkpoint is code: give it as --restore",
     "export_formats": "use `rllib export`",
     "log_to_file": "logs are in Ray's session folder",
     "resources_per_trial": "set num_cpus_per_env_runner, num_gpus_per_learner, ... in "
@@ -114,29 +116,51 @@ def translate_settings(
     """
     notes: list[str] = []
     translated: dict[str, Any] = {}
-    for name, value in settings.items():
+    # Schedules last: they used to win over the rates beside them.
+    for name in sorted(settings, key=lambda name: name in _SCHEDULES):
         if name in GONE_SETTINGS:
             raise UsageError(
                 f"config.{name} has no meaning any more: {GONE_SETTINGS[name]}"
             )
-        if name in IDLE_SETTINGS or str(name).startswith(_IDLE_PREFIXES):
-            why = IDLE_SETTINGS.get(name, "there is one API stack")
-            notes.append(f"{name} left out ({why})")
-        elif name == "observation_filter":
-            instead = _observation_filter(value, known)
-            translated |= instead
-            notes.append(f"{name} -> {', '.join(instead) or 'left out'}")
-        else:
-            today = SETTINGS.get(name, name)
-            # A schedule used to win over the rate beside it.
-            if today in translated and name not in ("lr_schedule", "lr"):
-                raise UsageError(f"config has {today} twice: {name} is its former name")
-            if name == "lr" and "lr_schedule" in settings:
-                continue
-            translated[today] = value
-            if today != name:
-                notes.append(f"{name} -> {today}")
+        today, note = _translate_setting(name, settings[name], known)
+        for key in today:
+            if key in translated and name not in _SCHEDULES:
+                raise UsageError(f"config has {key} twice, once by a former name")
+        translated |= today
+        notes += [note] if note else []
+    inner = translated.get("evaluation_config")
+    if isinstance(inner, dict):
+        translated["evaluation_config"], more = translate_settings(inner, known)
+        notes += more
     return translated, notes
+
+
+def _translate_setting(
+    name: str, value: Any, known: set[str]
+) -> tuple[dict[str, Any], str | None]:
+    """What a setting is today, which may be nothing, and a note if that is news."""
+    if name in _SCHEDULES and value is None:
+        return {}, None
+    if name in IDLE_SETTINGS or name.startswith(_IDLE_PREFIXES):
+        return (
+            {},
+            f"{name} left out ({IDLE_SETTINGS.get(name, 'one API stack is left')})",
+        )
+    if name == "observation_filter":
+        today = _observation_filter(value, known)
+    elif name == "num_gpus":
+        today = _num_gpus(value)
+    else:
+        today = {SETTINGS.get(name, name): value}
+    note = f"{name} -> {', '.join(today) or 'left out'}"
+    return today, None if name in today else note
+
+
+def _num_gpus(value: Any) -> dict[str, Any]:
+    """It was the GPUs of the one learner; today each learner has at most one."""
+    if isinstance(value, int) and value > 1:
+        return {"num_learners": value, "num_gpus_per_learner": 1}
+    return {"num_gpus_per_learner": value}
 
 
 def translate_result(name: str) -> str:
@@ -156,17 +180,21 @@ def translate_keys(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     checkpoints: dict[str, Any] = {}
     for name, value in entry.items():
         if name in GONE_KEYS:
-            raise UsageError(f"{name} has no meaning any more: {GONE_KEYS[name]}")
+            raise UsageError(f"{name} has no meaning in a file: {GONE_KEYS[name]}")
         if name in CHECKPOINT_KEYS:
             checkpoints[CHECKPOINT_KEYS[name]] = value
             notes.append(f"{name} -> checkpoint_config.{CHECKPOINT_KEYS[name]}")
         else:
-            translated[EXPERIMENT_KEYS.get(name, name)] = value
+            today = EXPERIMENT_KEYS.get(name, name)
+            if today in translated:
+                raise UsageError(f"{today} is there twice, once by a former name")
+            translated[today] = value
             if name in EXPERIMENT_KEYS:
                 notes.append(f"{name} -> {EXPERIMENT_KEYS[name]}")
     if checkpoints:
-        written = translated.get("checkpoint_config") or {}
-        translated["checkpoint_config"] = checkpoints | written
+        if "checkpoint_config" in translated:
+            raise UsageError(f"{min(checkpoints)} goes into checkpoint_config")
+        translated["checkpoint_config"] = checkpoints
     return translated, notes
 
 

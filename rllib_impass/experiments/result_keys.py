@@ -7,11 +7,12 @@ from rllib_impass.experiments.suggestions import closest, did_you_mean
 
 RETURN = f"{metrics.ENV_RUNNER_RESULTS}/{metrics.EPISODE_RETURN_MEAN}"
 EVALUATION_RETURN = f"{metrics.EVALUATION_RESULTS}/{RETURN}"
-ENV_STEPS = metrics.NUM_ENV_STEPS_SAMPLED_LIFETIME
 
 TOP_LEVEL_KEYS = {
     metrics.NUM_ENV_STEPS_SAMPLED_LIFETIME,
     metrics.NUM_TRAINING_STEP_CALLS_PER_ITERATION,
+    "num_env_runner_failures_lifetime",
+    "num_samples_waiting_for_a_batch",
     "iterations_since_restore",
     "time_since_restore",
     "time_this_iter_s",
@@ -31,18 +32,28 @@ ENV_RUNNER_KEYS = {
     metrics.NUM_ENV_STEPS_SAMPLED_LIFETIME,
     metrics.NUM_EPISODES,
     metrics.NUM_EPISODES_LIFETIME,
+    metrics.ENV_RESET_TIMER,
+    metrics.ENV_RUNNER_STATE_SERVER_PULL_TIMER,
+    metrics.ENV_STEP_TIMER,
+    metrics.RLMODULE_INFERENCE_TIMER,
+    metrics.SAMPLE_TIMER,
+    metrics.TIME_BETWEEN_SAMPLING,
+    metrics.WEIGHTS_SEQ_NO,
     "action_smoothness",
+    "num_nonfinite_actions_lifetime",
+    "num_nonfinite_columns_lifetime",
 }
-# What is in these differs from one algorithm to the next.
-OPEN_GROUPS = tuple(
-    f"{group}/"
-    for group in (
-        metrics.FAULT_TOLERANCE_STATS,
-        metrics.LEARNER_RESULTS,
-        metrics.REPLAY_BUFFER_RESULTS,
-        metrics.TIMERS,
-        "perf",
-    )
+# What is in these differs from one algorithm, or one set of agents, to the next.
+OPEN_GROUPS = (
+    metrics.FAULT_TOLERANCE_STATS,
+    metrics.LEARNER_RESULTS,
+    metrics.REPLAY_BUFFER_RESULTS,
+    metrics.TIMERS,
+    "perf",
+    f"{metrics.ENV_RUNNER_RESULTS}/agent_episode_return_mean",
+    f"{metrics.ENV_RUNNER_RESULTS}/module_episode_return_mean",
+    f"{metrics.ENV_RUNNER_RESULTS}/{metrics.NUM_AGENT_STEPS_SAMPLED_LIFETIME}",
+    f"{metrics.ENV_RUNNER_RESULTS}/{metrics.NUM_MODULE_STEPS_SAMPLED_LIFETIME}",
 )
 
 
@@ -61,7 +72,7 @@ def refuse_impossible(key: str, where: str, *, has_evaluation: bool) -> None:
             f"{where}: {key} needs an evaluation: set evaluation_interval in config"
         )
     known = TOP_LEVEL_KEYS | sampled | evaluated
-    if key not in known and not key.startswith(OPEN_GROUPS):
+    if key not in known and not key.startswith(tuple(f"{g}/" for g in OPEN_GROUPS)):
         # The last word is what people remember: `episode_return_mean`.
         last_words = {name.rpartition("/")[2]: name for name in sorted(known)}
         remembered = closest(key.rpartition("/")[2], last_words)

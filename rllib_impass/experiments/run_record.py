@@ -1,65 +1,58 @@
 """What a run directory must hold to be understood in a year."""
 
 import datetime
-import importlib.metadata
 import json
+import os
 import platform
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from rllib_impass.experiments import settings
 from rllib_impass.experiments.errors import UsageError
-from rllib_impass.experiments.spec import Experiment
+from rllib_impass.experiments.experiment import Experiment
+from rllib_impass.experiments.versions import versions
 
 FILE_NAME = "run.json"
-PACKAGES = ("rllib_impass", "ray", "torch", "gymnasium", "mujoco", "envpool", "numpy")
 
-_SECRET = re.compile(r"key$|token|secret|password", re.IGNORECASE)
+_SECRET = re.compile(
+    r"api_?key|access_?key|private_?key|secret|token|passw|credential|auth",
+    re.IGNORECASE,
+)
+# Says nothing of what is trained.
+_UNIMPORTANT_SETTINGS = ("log_level",)
 
 
 def write_record(folder: Path, experiment: Experiment, command: list[str]) -> None:
     """Writes or, for a resumed run, adds to ``run.json``."""
     path = folder / FILE_NAME
-    record = json.loads(path.read_text()) if path.exists() else _record(experiment)
+    record = _read(path) if path.exists() else _record(experiment)
     record["starts"].append(
         {
             "at": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-            "command": command,
+            "command": [_without_secret(word) for word in command],
             "directory": str(Path.cwd()),
             "git_commit": git_commit(Path.cwd()),
-            "versions": versions(),
+            "versions": {"python": platform.python_version(), **versions()},
         }
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(_as_recorded(record), indent=2) + "\n")
+    # Moved into place when complete: a run may be killed at any time.
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(_as_recorded(record), indent=2) + "\n")
+    os.replace(part, path)
 
 
 def refuse_changes(folder: Path, experiment: Experiment) -> None:
     """Raises UsageError if a run was started with other settings than these."""
-    path = folder / FILE_NAME
-    if not path.exists():
-        return
-    recorded, now = json.loads(path.read_text()), _as_recorded(_record(experiment))
-    for key in ("run", "env", "stop", "num_samples", "config_as_given"):
-        if recorded[key] != now[key]:
+    before = _read(folder / FILE_NAME)["source"]
+    now = _as_recorded(_record(experiment))["source"]
+    for key in sorted({*before, *now}):
+        if before.get(key) != now.get(key):
             raise UsageError(
                 f"--resume goes on with {folder} as it was started, with {key}="
-                f"{recorded[key]}, not {now[key]}; to start a new run from one of its "
-                "checkpoints use --restore"
+                f"{before.get(key)}, not {now.get(key)}; to start a new run from one "
+                "of its checkpoints use --restore"
             )
-
-
-def versions() -> dict[str, str]:
-    """The installed versions of what decides a result."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
 
 
 def git_commit(folder: Path) -> str | None:
@@ -83,7 +76,7 @@ def without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
         return {
             str(key): "<redacted>"
-            if _SECRET.search(str(key)) and isinstance(inner, str)
+            if _SECRET.search(str(key)) and inner
             else without_secrets(inner)
             for key, inner in value.items()
         }
@@ -92,21 +85,36 @@ def without_secrets(value: Any) -> Any:
     return value
 
 
+def _without_secret(word: str) -> str:
+    """A word of a command; one that assigns a secret keeps only its beginning."""
+    found = _SECRET.search(word)
+    return f"{word[: found.end()]}...<redacted>" if found else word
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+
+
 def _as_recorded(record: dict[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(without_secrets(record), default=str))
 
 
 def _record(experiment: Experiment) -> dict[str, Any]:
-    config = experiment.algorithm_config()
+    config = {
+        name: value
+        for name, value in experiment.source["config"].items()
+        if name not in _UNIMPORTANT_SETTINGS
+    }
     return {
         "name": experiment.name,
-        "run": experiment.run,
-        "env": experiment.env,
-        "seeds": [variant.seed for variant in settings.variants(config)],
+        "source": experiment.source | {"config": config},
+        "seeds": [trial.seed for trial in experiment.trial_configs()],
         "stop": experiment.stop,
         "checkpoint_config": experiment.checkpoint_config,
-        "num_samples": experiment.num_samples,
-        "config_as_given": experiment.config,
-        "config": config.to_dict(),
+        "restore": experiment.restore,
+        "config": experiment.algorithm_config().to_dict(),
         "starts": [],
     }

@@ -16,12 +16,10 @@ from rllib_impass.experiments.checkpoint import (
     read_state,
 )
 from rllib_impass.experiments.errors import UsageError
+from rllib_impass.experiments.result_keys import EVALUATION_RETURN, RETURN
 
 # In this order: what an experiment has none of, it is not judged by.
-SCORES = (
-    "evaluation/env_runners/episode_return_mean",
-    "env_runners/episode_return_mean",
-)
+SCORES = (EVALUATION_RETURN, RETURN)
 
 Which = Literal["best", "last"] | int
 

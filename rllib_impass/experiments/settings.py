@@ -1,6 +1,7 @@
 """From the flat ``config`` of a file to an AlgorithmConfig."""
 
 import dataclasses
+import importlib
 import inspect
 import itertools
 from collections.abc import Iterator
@@ -10,8 +11,11 @@ import gymnasium as gym
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.algorithms.registry import ALGORITHMS as RLLIB_ALGORITHMS
+from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.env.env_context import EnvContext
+from ray.rllib.env.env_runner import EnvRunner
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.error import TuneError
 from ray.tune.registry import ENV_CREATOR, _global_registry, get_trainable_cls
 from ray.tune.search.variant_generator import generate_variants
@@ -19,6 +23,7 @@ from ray.tune.search.variant_generator import generate_variants
 import rllib_impass
 from rllib_impass.experiments.class_paths import is_class_path, load_class
 from rllib_impass.experiments.errors import UsageError
+from rllib_impass.experiments.schema import contains_grid
 from rllib_impass.experiments.suggestions import did_you_mean, refuse_unknown
 
 # The methods of AlgorithmConfig whose settings a file may name; callbacks are code.
@@ -34,7 +39,7 @@ BUILDER_METHODS = (
     "resources",
     "rl_module",
 )
-CLASS_SETTINGS = ("env_runner_cls", "learner_class")
+CLASS_SETTINGS = {"env_runner_cls": EnvRunner, "learner_class": Learner}
 
 
 def algorithm_class(run: str, base: AlgorithmConfig | None = None) -> type[Algorithm]:
@@ -52,11 +57,12 @@ def algorithm_class(run: str, base: AlgorithmConfig | None = None) -> type[Algor
             )
         return base.algo_class
     if is_class_path(run):
-        return load_class(run, "run")
+        return load_class(run, Algorithm, "run")
     try:
         return get_trainable_cls(run)
     except (TuneError, ValueError):
-        hint = did_you_mean(run, {*RLLIB_ALGORITHMS, *rllib_impass.__all__})
+        ours = {name for name in rllib_impass.__all__ if not name.endswith("Config")}
+        hint = did_you_mean(run, {*RLLIB_ALGORITHMS, *ours})
         raise UsageError(f"run={run!r} is no algorithm{hint}") from None
 
 
@@ -76,27 +82,42 @@ def builder_methods(config_class: type[AlgorithmConfig]) -> dict[str, str]:
     return methods
 
 
-def apply_settings(config: AlgorithmConfig, settings: dict[str, Any]) -> None:
-    """Gives each setting to its builder method; values may be ``grid_search``."""
+def apply_settings(config: AlgorithmConfig, values: dict[str, Any]) -> None:
+    """Gives each setting to its builder method; values may have grids in them."""
     methods = builder_methods(type(config))
-    refuse_unknown(settings, methods, "config")
-    for name, value in settings.items():
-        if name in CLASS_SETTINGS and is_class_path(value):
-            value = load_class(value, f"config.{name}")
+    refuse_unknown(values, methods, "config")
+    _check_evaluation_config(values.get("evaluation_config"), methods)
+    for name, value in values.items():
+        value = _with_classes(name, value)
+        if not contains_grid(value):
+            _build(config, methods[name], name, value)
+            continue
+        for _, variant in generate_variants({name: value}):
+            _build(config, methods[name], name, variant[name])
         try:
-            getattr(config, methods[name])(**{name: value})
-        except Exception as error:
-            raise UsageError(f"config.{name}={value!r}: {error}") from None
+            _build(config, methods[name], name, value)
+        except UsageError:
+            # A builder method that checks types; Tune resolves the attribute as well.
+            setattr(config, name, value)
 
 
 def resolve_env(env: Any) -> Any:
-    """An environment, or a grid of them, with classes in place of their paths.
+    """An environment, or a grid of them, in the terms that RLlib's actors know.
 
-    RLlib's actors know names and classes, but no class paths.
+    Classes instead of their paths, and plain ids for ``module:id``, whose module is
+    trusted, and therefore imported here and in the actors.
     """
     if isinstance(env, dict):
         return {key: list(map(resolve_env, values)) for key, values in env.items()}
-    return load_class(env, "env") if is_class_path(env) else env
+    if is_class_path(env):
+        return load_class(env, (gym.Env, MultiAgentEnv), "env")
+    if isinstance(env, str) and ":" in env:
+        module, _, env = env.partition(":")
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UsageError(f"env={module}:{env}: {error}") from None
+    return env
 
 
 def variants(config: AlgorithmConfig) -> Iterator[AlgorithmConfig]:
@@ -107,23 +128,62 @@ def variants(config: AlgorithmConfig) -> Iterator[AlgorithmConfig]:
 
 def validate(config: AlgorithmConfig) -> None:
     """Checks a config without grids as building the algorithm would."""
-    _refuse_unknown_model_settings(config)
+    if config.seed is not None and not isinstance(config.seed, int):
+        raise UsageError(f"config.seed must be a whole number, got {config.seed!r}")
     _try_env(config)
     try:
         config.copy(copy_frozen=False).validate()
+        config.algo_class.default_resource_request(config)
     except Exception as error:
-        raise UsageError(f"config: {str(error).strip().splitlines()[0]}") from None
+        text = str(error).strip() or type(error).__name__
+        raise UsageError(f"config: {text.splitlines()[0]}") from None
 
 
-def _refuse_unknown_model_settings(config: AlgorithmConfig) -> None:
+def refuse_unknown_model_settings(config: AlgorithmConfig) -> None:
+    """RLlib's own models ignore settings that they do not know."""
     fields = {field.name for field in dataclasses.fields(DefaultModelConfig)}
     known = fields | set(config._model_config_auto_includes)
     refuse_unknown(config.model_config, known, "config.model_config")
 
 
+def _build(config: AlgorithmConfig, method: str, name: str, value: Any) -> None:
+    if name == "model_config" and not isinstance(value, dict):
+        raise UsageError(f"config.model_config must be a mapping, got {value!r}")
+    try:
+        getattr(config, method)(**{name: value})
+    except Exception as error:
+        raise UsageError(f"config.{name}={value!r}: {error}") from None
+
+
+def _with_classes(name: str, value: Any) -> Any:
+    if name not in CLASS_SETTINGS:
+        return value
+    if isinstance(value, dict):
+        return {
+            key: [_with_classes(name, inner) for inner in values]
+            for key, values in value.items()
+        }
+    if not is_class_path(value):
+        raise UsageError(f"config.{name} must be a class path, got {value!r}")
+    return load_class(value, CLASS_SETTINGS[name], f"config.{name}")
+
+
+def _check_evaluation_config(overrides: Any, methods: dict[str, str]) -> None:
+    if overrides is None:
+        return
+    if not isinstance(overrides, dict):
+        raise UsageError(f"config.evaluation_config must be a mapping: {overrides!r}")
+    # RLlib sets whatever it is given here, an env or a class of its own included.
+    allowed = set(methods) - {"env", "evaluation_config", *CLASS_SETTINGS}
+    refuse_unknown(overrides, allowed, "config.evaluation_config")
+
+
 def _try_env(config: AlgorithmConfig) -> None:
     """Makes one step, so that a bad environment is known before Ray starts."""
     env = config.env
+    if env is None:
+        # A Python file may train from recorded data.
+        return
     if isinstance(env, str) and not _global_registry.contains(ENV_CREATOR, env):
         try:
             gym.spec(env)
@@ -131,17 +191,18 @@ def _try_env(config: AlgorithmConfig) -> None:
             hint = did_you_mean(env, {*gym.registry, "Striker-v0"})
             cause = "" if hint else f": {error}"
             raise UsageError(f"env={env!r} does not exist{cause}{hint}") from None
-    did = "be created"
+    tried = "be created"
     try:
         _, creator = Algorithm._get_env_id_and_creator(env, config)
         made = creator(EnvContext(config.env_config, worker_index=0))
-        did = "be reset"
-        made.reset(seed=0)
-        did = "make a step"
-        made.step(made.action_space.sample())
+        if not isinstance(made, MultiAgentEnv):
+            tried = "be reset"
+            made.reset(seed=0)
+            tried = "make a step"
+            made.step(made.action_space.sample())
         made.close()
     except Exception as error:
         cause = error.__cause__ or error.__context__ or error
         raise UsageError(
-            f"env={env!r} with env_config={config.env_config} cannot {did}: {cause}"
+            f"env={env!r} with env_config={config.env_config} cannot {tried}: {cause}"
         ) from None

@@ -1,11 +1,10 @@
-"""What to train: from a YAML file, a Python file or flags; strict in all three.
+"""Reads what to train: from a YAML file, a Python file or flags; strict in all three.
 
 The schema is that of RLlib's former command: ``name: {run, env, stop, config, ...}``
 with a flat ``config``. Nothing in a YAML file is executed.
 """
 
-import dataclasses
-import functools
+import hashlib
 import inspect
 import re
 import runpy
@@ -13,20 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from ray import tune
-from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.tune.schedulers import SCHEDULER_IMPORT
+from ray.tune.schedulers import SCHEDULER_IMPORT, TrialScheduler, create_scheduler
+from ray.tune.utils import flatten_dict
 
 from rllib_impass.experiments import settings
+from rllib_impass.experiments.checkpoint import read_algorithm
 from rllib_impass.experiments.class_paths import TRUSTED_PACKAGES, refuse_untrusted
-from rllib_impass.experiments.errors import UsageError
+from rllib_impass.experiments.errors import UsageError, one_line
+from rllib_impass.experiments.experiment import Experiment
 from rllib_impass.experiments.old_names import (
     translate_keys,
     translate_result,
     translate_settings,
 )
-from rllib_impass.experiments.result_keys import refuse_impossible
+from rllib_impass.experiments.result_keys import RETURN, refuse_impossible
 from rllib_impass.experiments.runs import find_checkpoint
+from rllib_impass.experiments.schema import check_entry, check_stop
 from rllib_impass.experiments.suggestions import refuse_unknown
 from rllib_impass.experiments.yaml_files import read_yaml
 
@@ -37,85 +39,11 @@ DEFAULT_CHECKPOINTS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Experiment:
-    """One entry of an experiment file, checked.
-
-    Attributes:
-        name: the folder of its results.
-        run: name of the algorithm, as Tune knows it, or its class path.
-        env: name of the environment.
-        stop: result keys and the values to stop at.
-        config: settings of the algorithm.
-        num_samples: how often to repeat every combination of ``grid_search``.
-        time_budget_s: seconds after which Tune stops it.
-        max_failures: how often a failed trial starts again from its last checkpoint.
-        restore: a checkpoint to start from.
-        storage_path: where the folder of results goes, if the file says so.
-        checkpoint_config: arguments of ``tune.CheckpointConfig``.
-        scheduler: name of a Tune scheduler.
-        scheduler_config: its arguments.
-        base: the config object of a Python file.
-        notes: what was translated from former names.
-    """
-
-    name: str
-    run: str
-    env: Any
-    stop: dict[str, float]
-    config: dict[str, Any] = dataclasses.field(default_factory=dict)
-    num_samples: int = 1
-    time_budget_s: float | None = None
-    max_failures: int = 0
-    restore: str | None = None
-    storage_path: str | None = None
-    checkpoint_config: dict[str, Any] = dataclasses.field(default_factory=dict)
-    scheduler: str = "fifo"
-    scheduler_config: dict[str, Any] = dataclasses.field(default_factory=dict)
-    base: AlgorithmConfig | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def algorithm_class(self) -> type[Algorithm]:
-        """The class behind ``run``."""
-        return settings.algorithm_class(self.run, self.base)
-
-    def algorithm_config(self) -> AlgorithmConfig:
-        """The config for Tune, with every ``grid_search`` in its place."""
-        if self.base is not None:
-            config = self.base.copy(copy_frozen=False)
-        else:
-            config = self.algorithm_class.get_default_config()
-        settings.apply_settings(config, self.config)
-        config.environment(settings.resolve_env(self.env))
-        if self.restore is not None:
-            config.callbacks(
-                on_algorithm_init=functools.partial(_restore, path=self.restore)
-            )
-        return config
-
-    def num_cpus(self) -> float:
-        """What the largest trial asks Ray for."""
-        configs = settings.variants(self.algorithm_config())
-        requests = map(self.algorithm_class.default_resource_request, configs)
-        return max(r.required_resources.get("CPU", 0.0) for r in requests)
-
-    def env_backends(self) -> set[str]:
-        """What steps the environments and why, for algorithms that have a choice."""
-        return {
-            "{} ({})".format(*config.choose_backend())
-            for config in settings.variants(self.algorithm_config())
-            if hasattr(config, "choose_backend")
-        }
-
-
-FILE_KEYS = {f.name for f in dataclasses.fields(Experiment)} - {"name", "base", "notes"}
-
-
 def load_experiments(
     path: Path,
     overrides: dict[str, Any] | None = None,
     trusted: tuple[str, ...] = (),
+    restore: Path | None = None,
 ) -> list[Experiment]:
     """Reads every experiment of a file.
 
@@ -123,22 +51,71 @@ def load_experiments(
         path: a local YAML or Python file; the latter is executed.
         overrides: entries, in the schema of the file, that win over the file's.
         trusted: packages, beside our own, whose classes the file may name.
+        restore: a checkpoint, or a run, to start from.
 
     Raises:
         UsageError: with the one thing that is wrong.
     """
+    base = None
     if path.suffix == ".py":
-        entries = {path.stem: _run_python_file(path)}
+        base, entry = _run_python_file(path)
+        entries = {path.stem: entry}
     elif path.suffix in (".yaml", ".yml"):
         entries = read_yaml(path)
     else:
         raise UsageError(f"{path}: expected a local .yaml, .yml or .py file")
     if not isinstance(entries, dict) or not entries:
         raise UsageError(f"{path}: expected `name: {{run: ..., env: ..., ...}}`")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest() if base is not None else ""
     return [
-        make_experiment(name, entry, overrides, trusted)
+        make_experiment(name, entry, overrides, trusted, restore, base, digest)
         for name, entry in entries.items()
     ]
+
+
+def make_experiment(
+    name: Any,
+    entry: Any,
+    overrides: dict[str, Any] | None = None,
+    trusted: tuple[str, ...] = (),
+    restore: Path | None = None,
+    base: AlgorithmConfig | None = None,
+    digest: str = "",
+) -> Experiment:
+    """Checks one entry; what it raises begins with the name of the experiment.
+
+    Args:
+        name: of the experiment.
+        entry: what the file says of it.
+        overrides: what flags say, in the same schema.
+        trusted: packages whose classes may be named.
+        restore: a checkpoint, or a run, to start from.
+        base: the config object of a Python file.
+        digest: of that file.
+    """
+    check_name(name)
+    if not isinstance(entry, dict):
+        raise UsageError(f"{name}: expected a mapping, got {entry!r}")
+    try:
+        merged, notes = _merge_translated(entry, overrides or {}, trusted, base)
+        source = merged.pop("source") | {"digest": digest}
+        experiment = Experiment(
+            name=name,
+            base=base,
+            source=source,
+            notes=tuple(notes),
+            restore=_restorable(restore, merged["run"]),
+            **merged,
+        )
+        make_scheduler(experiment)
+        for config in experiment.trial_configs():
+            settings.validate(config)
+            if base is None:
+                settings.refuse_unknown_model_settings(config)
+                _refuse_impossible_keys(experiment, config)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+    return experiment
 
 
 def check_name(name: Any) -> None:
@@ -147,61 +124,26 @@ def check_name(name: Any) -> None:
         raise UsageError(f"{name!r} is no name for a folder of results")
 
 
-def make_experiment(
-    name: Any,
-    entry: Any,
-    overrides: dict[str, Any] | None = None,
-    trusted: tuple[str, ...] = (),
-) -> Experiment:
-    """Checks one entry; what it raises begins with the name of the experiment."""
-    check_name(name)
-    if not isinstance(entry, dict):
-        raise UsageError(f"{name}: expected a mapping, got {entry!r}")
+def make_scheduler(experiment: Experiment) -> TrialScheduler:
+    """The experiment's Tune scheduler, which compares training returns."""
+    name, arguments = experiment.scheduler, dict(experiment.scheduler_config)
+    refuse_unknown([name], SCHEDULER_IMPORT, "scheduler")
+    if name != "fifo":
+        # Not through TuneConfig: Tune would fail a trial whose first result has no
+        # finished episode, and thus no return.
+        arguments = {"metric": RETURN, "mode": "max"} | arguments
     try:
-        experiment = _experiment(name, entry, overrides or {}, trusted)
-        for config in settings.variants(experiment.algorithm_config()):
-            settings.validate(config)
-            _refuse_impossible_keys(experiment, config)
-    except UsageError as error:
-        raise UsageError(f"{name}: {error}") from None
-    return experiment
-
-
-def _experiment(
-    name: str,
-    entry: dict[str, Any],
-    overrides: dict[str, Any],
-    trusted: tuple[str, ...],
-) -> Experiment:
-    base = entry.get("base")
-    entry, notes = translate_keys({k: v for k, v in entry.items() if k != "base"})
-    refuse_unknown(entry, FILE_KEYS, "the experiment")
-    entry = _merge(entry, overrides)
-    _check_types(entry)
-    for key in ("run", "env", "stop"):
-        if not entry.get(key):
-            raise UsageError(f"{key} is missing")
-    for key in ("run", "env", "config"):
-        refuse_untrusted(entry[key], (*TRUSTED_PACKAGES, *trusted), key)
-    algorithm = settings.algorithm_class(entry["run"], base)
-    known = settings.builder_methods(type(algorithm.get_default_config()))
-    entry["config"], more = translate_settings(entry["config"], set(known))
-    entry["stop"], renamed = _translate_stop(entry["stop"])
-    entry["checkpoint_config"] = _checkpoint_config(entry["checkpoint_config"])
-    if entry.get("restore"):
-        entry["restore"] = str(
-            find_checkpoint(entry["restore"], "last").path.absolute()
-        )
-    notes = (*notes, *more, *renamed)
-    return Experiment(name=name, base=base, notes=notes, **entry)
-
-
-def _merge(entry: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    """Settings are merged; everything else, ``stop`` included, is replaced."""
-    merged = entry | overrides
-    for key in ("config", "checkpoint_config"):
-        merged[key] = merge_settings(entry.get(key) or {}, overrides.get(key) or {})
-    return merged
+        scheduler = SCHEDULER_IMPORT[name]
+        if inspect.isfunction(scheduler):
+            scheduler = scheduler()
+        # Tune's `create_scheduler` leaves out, in silence, what it does not know.
+        known = inspect.signature(scheduler).parameters
+        refuse_unknown(arguments, known, f"scheduler_config of {name}")
+        return create_scheduler(name, **arguments)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(f"scheduler {name}: {one_line(error)}") from None
 
 
 def merge_settings(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -216,88 +158,94 @@ def merge_settings(below: dict[str, Any], above: dict[str, Any]) -> dict[str, An
     return merged
 
 
-def _check_types(entry: dict[str, Any]) -> None:
-    for key in ("stop", "config", "checkpoint_config", "scheduler_config"):
-        if not isinstance(entry.get(key) or {}, dict):
-            raise UsageError(f"{key} must be a mapping, got {entry[key]!r}")
-    for key, minimum in (("num_samples", 1), ("max_failures", -1)):
-        value = entry.get(key, minimum)
-        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-            raise UsageError(
-                f"{key} must be a whole number of at least {minimum}, got {value!r}"
-            )
-    budget = entry.get("time_budget_s")
-    if budget is not None and (not isinstance(budget, int | float) or budget <= 0):
-        raise UsageError(f"time_budget_s must be seconds above 0, got {budget!r}")
-    _check_scheduler(
-        entry.get("scheduler", "fifo"), entry.get("scheduler_config") or {}
+def _merge_translated(
+    entry: dict[str, Any],
+    overrides: dict[str, Any],
+    trusted: tuple[str, ...],
+    base: AlgorithmConfig | None,
+) -> tuple[dict[str, Any], list[str]]:
+    """File and flags, each translated and checked, as one; and notes on it.
+
+    Settings are merged; everything else, ``stop`` included, is replaced.
+    """
+    below, notes = translate_keys(entry)
+    above, more = translate_keys(overrides)
+    below, above = check_entry(below), check_entry(above)
+    merged = below | above
+    if base is not None:
+        merged.setdefault("env", None)
+    for key in ("run", "env", "stop"):
+        if not merged.get(key) and not (key == "env" and base is not None):
+            raise UsageError(f"{key} is missing")
+    for part in (below, above):
+        for key in ("run", "env", "config"):
+            refuse_untrusted(part.get(key), (*TRUSTED_PACKAGES, *trusted), key)
+    algorithm = settings.algorithm_class(merged["run"], base)
+    known = set(settings.builder_methods(type(algorithm.get_default_config())))
+    for key in ("config", "checkpoint_config"):
+        merged[key] = merge_settings(below.get(key, {}), above.get(key, {}))
+    source = dict(merged)
+    below_config, notes_below = translate_settings(below.get("config", {}), known)
+    above_config, notes_above = translate_settings(above.get("config", {}), known)
+    merged["config"] = merge_settings(below_config, above_config)
+    merged["stop"], notes_stop = _translate_stop(merged["stop"])
+    merged["checkpoint_config"], notes_score = _checkpoint_config(
+        merged["checkpoint_config"]
     )
-
-
-def _check_scheduler(name: Any, arguments: dict[str, Any]) -> None:
-    refuse_unknown([name], SCHEDULER_IMPORT, "scheduler")
-    # Tune's `create_scheduler` leaves out, in silence, what it does not know.
-    known = inspect.signature(SCHEDULER_IMPORT[name]).parameters
-    refuse_unknown(arguments, known, f"scheduler_config of {name}")
+    notes = [*notes, *more, *notes_below, *notes_above, *notes_stop, *notes_score]
+    return merged | {"source": source}, notes
 
 
 def _translate_stop(stop: dict[str, Any]) -> tuple[dict[str, float], list[str]]:
-    notes, translated = [], {}
-    for key, value in tune.utils.util.flatten_dict(stop).items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise UsageError(f"stop.{key} must be a number, got {value!r}")
-        today = translate_result(key)
-        translated[today] = value
-        if today != key:
-            notes.append(f"{key} -> {today}")
-    return translated, notes
+    flat = flatten_dict(stop)
+    check_stop(flat)
+    renamed = {key: translate_result(key) for key in flat}
+    notes = [f"{key} -> {today}" for key, today in renamed.items() if key != today]
+    return {renamed[key]: value for key, value in flat.items()}, notes
 
 
-def _checkpoint_config(given: dict[str, Any]) -> dict[str, Any]:
-    known = {field.name for field in dataclasses.fields(tune.CheckpointConfig)}
-    refuse_unknown(given, known, "checkpoint_config")
-    config = DEFAULT_CHECKPOINTS | given
+def _checkpoint_config(given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    config, notes = DEFAULT_CHECKPOINTS | given, []
     score = config.get("checkpoint_score_attribute")
     if score is not None:
-        config["checkpoint_score_attribute"] = translate_result(score)
+        today = translate_result(score)
+        config["checkpoint_score_attribute"] = today
+        notes = [] if today == score else [f"{score} -> {today}"]
     try:
         tune.CheckpointConfig(**config)
     except (ValueError, TypeError) as error:
         raise UsageError(f"checkpoint_config: {error}") from None
-    return config
+    return config, notes
+
+
+def _restorable(path: Path | None, run: str) -> str | None:
+    if path is None:
+        return None
+    found = find_checkpoint(path, "last").path.absolute()
+    saved = read_algorithm(found)
+    if saved.name != run.rpartition(".")[2]:
+        raise UsageError(f"{found} is a checkpoint of {saved.name}, not of {run}")
+    return str(found)
 
 
 def _refuse_impossible_keys(experiment: Experiment, config: AlgorithmConfig) -> None:
-    # A Python file may log metrics of its own.
-    if experiment.base is not None:
-        return
-    has_evaluation = bool(config.evaluation_interval)
-    for key in experiment.stop:
-        refuse_impossible(key, "stop", has_evaluation=has_evaluation)
+    keys = [(key, "stop") for key in experiment.stop]
     score = experiment.checkpoint_config.get("checkpoint_score_attribute")
     if score is not None:
-        refuse_impossible(
-            score, "checkpoint_score_attribute", has_evaluation=has_evaluation
-        )
+        keys.append((score, "checkpoint_score_attribute"))
+    for key, where in keys:
+        refuse_impossible(key, where, has_evaluation=bool(config.evaluation_interval))
 
 
-def _run_python_file(path: Path) -> dict[str, Any]:
+def _run_python_file(path: Path) -> tuple[AlgorithmConfig, dict[str, Any]]:
     try:
         # Under a name that no module has, so that workers get its classes by value.
         variables = runpy.run_path(str(path), run_name=f"experiment_{path.stem}")
-    except Exception as error:
-        raise UsageError(f"{path}: {type(error).__name__}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{path}: {one_line(error)}") from None
     config = variables.get("config")
     if not isinstance(config, AlgorithmConfig) or config.algo_class is None:
         raise UsageError(f"{path}: expected a variable `config`, an AlgorithmConfig")
     algorithm = config.algo_class
-    entry = {
-        "run": getattr(algorithm, "__name__", algorithm),
-        "env": config.env,
-        "base": config,
-    }
-    return entry | ({"stop": variables["stop"]} if "stop" in variables else {})
-
-
-def _restore(algorithm: Algorithm, path: str, **kwargs: Any) -> None:
-    algorithm.restore_from_path(path)
+    entry = {"run": getattr(algorithm, "__name__", algorithm)}
+    return config, entry | ({"stop": variables["stop"]} if "stop" in variables else {})

@@ -1,5 +1,6 @@
 """YAML as people mean it: 1.2 floats, no key twice, nothing executed."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ from rllib_impass.experiments.errors import UsageError
 def read_yaml(path: Path) -> Any:
     """Reads a YAML file; raises UsageError with file, line and what is wrong."""
     try:
-        return yaml.load(path.read_text(), Loader=_Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        content = yaml.load(path.read_text(), Loader=_Loader)
+        # An alias may lead back into what it is a part of; nobody could walk that.
+        json.dumps(content, default=str, skipkeys=True)
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path}: {' '.join(str(error).split())}") from None
+    return content
 
 
 def parse_value(text: str, where: str) -> Any:
@@ -37,7 +41,12 @@ class _Loader(yaml.SafeLoader):
     """Python objects are refused by SafeLoader, repeated keys by us."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        # A merge key, `<<: *anchor`, is for the parent class.
+        keys = [
+            self.construct_object(key, deep=True)
+            for key, _ in node.value
+            if key.tag != "tag:yaml.org,2002:merge"
+        ]
         twice = {str(key) for key in keys if keys.count(key) > 1}
         if twice:
             raise yaml.constructor.ConstructorError(

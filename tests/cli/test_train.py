@@ -1,6 +1,7 @@
 """`rllib train`, as a user starts it."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -37,13 +38,25 @@ def test_versions_are_printed():
         assert f"{package} " in done.stdout
 
 
-@pytest.mark.parametrize("words", [(), ("train",), ("example",), ("example", "run")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "train",
+        "evaluate",
+        "export",
+        "example",
+        "example list",
+        "example get",
+        "example run",
+    ],
+)
 def test_help_has_an_example_fits_80_columns_and_does_not_wait_for_ray(words):
     started = time.monotonic()
-    done = rllib(*words, "--help")
+    done = rllib(*words.split(), "--help")
     assert time.monotonic() - started < 4
     assert done.returncode == 0
-    assert "rllib " in done.stdout.partition("Options:")[0].partition("\n")[2] or words
+    assert re.search(rf"^ .*rllib {words}", done.stdout, flags=re.MULTILINE)
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
@@ -94,17 +107,67 @@ def test_flags_alone_train_rllibs_own_algorithms_too(tmp_path):
     words += ["--config", '{"num_env_runners": 0, "lr": 1e-3, "num_epochs": 30}']
     words += ["--set", "num_epochs=1", "--set", "train_batch_size=200"]
     words += ["--set", "gamma={grid_search: [0.9, 0.8]}", "--no-checkpoint-at-end"]
+    words += ["--set", "model_config.fcnet_hiddens={grid_search: [[8], [9]]}"]
     done = rllib("train", *words, "-n", "ppo", "--storage-path", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "train_batch_size -> train_batch_size_per_learner" in done.stderr
     trials = [json.loads(p.read_text()) for p in tmp_path.rglob("result.json")]
-    assert sorted(trial["config"]["gamma"] for trial in trials) == [0.8, 0.9]
+    assert sorted(trial["config"]["gamma"] for trial in trials) == [0.8, 0.8, 0.9, 0.9]
     for trial in trials:
         assert trial["training_iteration"] == 1
         assert trial["config"]["num_epochs"] == 1
         assert trial["config"]["lr"] == 1e-3
     assert not list(tmp_path.rglob("checkpoint_*"))
     assert "env steps" not in done.stdout
+
+
+def test_a_file_of_the_former_rllib_runs(tmp_path):
+    (tmp_path / "former.yaml").write_text(
+        "pendulum-impala:\n"
+        "  env: Pendulum-v1\n"
+        "  run: IMPALA\n"
+        "  stop: {episode_reward_mean: 0, timesteps_total: 400}\n"
+        "  config:\n"
+        "    framework: tf\n"
+        "    num_gpus: 0\n"
+        "    num_workers: 0\n"
+        "    train_batch_size: 100\n"
+        "    min_iter_time_s: 1\n"
+        "    observation_filter: MeanStdFilter\n"
+        "    model: {fcnet_hiddens: [16, 16]}\n"
+    )
+    done = rllib("train", "file", "former.yaml", "--storage-path", ".", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert "num_workers -> num_env_runners" in line
+    assert rows(tmp_path)[-1]["num_env_steps_sampled_lifetime"] >= 400
+
+
+def test_a_python_file_trains_with_its_own_classes_and_restores(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from gymnasium.envs.classic_control import PendulumEnv\n"
+        "from gymnasium.wrappers import TimeLimit\n"
+        "from rllib_impass import IMPASSConfig\n"
+        "class Mine(TimeLimit):\n"
+        "    def __init__(self, config):\n"
+        "        super().__init__(PendulumEnv(), config['steps'])\n"
+        "config = IMPASSConfig().environment(Mine, env_config={'steps': 7})\n"
+        "stop = {'training_iteration': 1}\n"
+    )
+    words = ["train", "file", "mine.py", "--storage-path", ".", *SMALL_FLAGS]
+    done = rllib(*words, "--set", "num_env_runners=1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "IMPASS on Mine" in done.stdout
+    first = rows(tmp_path / "mine")[-1]
+    assert first["evaluation"]["env_runners"]["episode_len_mean"] == 7
+
+    words += ["--restore", "mine", "--stop", "{training_iteration: 2}"]
+    done = rllib(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    second = rows(tmp_path / "mine-2")[-1]
+    steps = "num_env_steps_sampled_lifetime"
+    assert second["training_iteration"] == 2
+    assert second[steps] > first[steps]
 
 
 @pytest.mark.timeout(600)
@@ -164,7 +227,7 @@ BAD_FLAGS = [
     (["train", "--run", "IMPASS", "--stop", "{training_iteration: 1}"], "env is"),
     ([*GOOD_FILE, "--stop", "{"], "--stop"),
     ([*GOOD_FILE, "--set", "lr"], "name=value"),
-    ([*GOOD_FILE, "--resume"], "there is no run"),
+    ([*GOOD_FILE, "--resume"], "there is no run 'small'"),
     ([*GOOD_FILE, "--restore", "gone"], "gone does not exist"),
     ([*GOOD_FILE, "--restore", "."], "has no checkpoints"),
     ([*GOOD_FILE, "-n", "../up"], "../up"),
@@ -200,7 +263,7 @@ def test_bad_input_is_one_line_and_exit_code_2_and_starts_nothing(bad_results, n
 
 def test_a_storage_path_that_is_a_file_is_named(good):
     done = rllib("train", "file", good, "--storage-path", good)
-    assert_usage_error(done, "results cannot go there")
+    assert_usage_error(done, "results")
 
 
 def wait_for_checkpoint(folder, process):

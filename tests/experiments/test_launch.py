@@ -8,7 +8,7 @@ import pytest
 
 from rllib_impass.experiments.class_paths import import_modules
 from rllib_impass.experiments.errors import UsageError
-from rllib_impass.experiments.launch import holds_a_run, new_folder, newest_folder
+from rllib_impass.experiments.launch import claim_folder, newest_run
 from rllib_impass.experiments.run_record import (
     git_commit,
     refuse_changes,
@@ -34,13 +34,13 @@ def experiment():
 
 
 def test_a_new_run_never_takes_the_folder_of_another(tmp_path):
-    assert new_folder(tmp_path, "x") == tmp_path / "x"
-    for name in ("x", "x-2", "x-other"):
-        (tmp_path / name).mkdir()
-    assert new_folder(tmp_path, "x") == tmp_path / "x-3"
-    assert newest_folder(tmp_path, "x") == tmp_path / "x-2"
-    assert newest_folder(tmp_path, "y") == tmp_path / "y"
-    assert not holds_a_run(tmp_path / "x")
+    names = [claim_folder(tmp_path, "x").name for _ in range(3)]
+    assert names == ["x", "x-2", "x-3"]
+    assert claim_folder(tmp_path / "new", "x-2").is_dir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="results"):
+        claim_folder(tmp_path / "file", "x")
+    assert newest_run(tmp_path, "x") is None
 
 
 def test_the_record_has_what_a_reader_needs_in_a_year(tmp_path, experiment):
@@ -49,7 +49,7 @@ def test_the_record_has_what_a_reader_needs_in_a_year(tmp_path, experiment):
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["seeds"] == [3, 4]
     assert record["config"]["num_stacked_states"] == 4
-    assert record["config_as_given"] == {"seed": {"grid_search": [3, 4]}}
+    assert record["source"]["config"] == {"seed": {"grid_search": [3, 4]}}
     commands = [start["command"] for start in record["starts"]]
     assert commands == [["rllib", "train"], ["rllib", "train", "--resume"]]
     for package in ("python", "ray", "torch", "gymnasium", "mujoco"):
@@ -60,8 +60,29 @@ def test_a_run_is_resumed_only_as_it_was_started(tmp_path, experiment):
     write_record(tmp_path, experiment, ["rllib"])
     refuse_changes(tmp_path, experiment)
     changed = make([3, 5])
-    with pytest.raises(UsageError, match=r"config_as_given=.*4.* not .*5.*--restore"):
+    with pytest.raises(UsageError, match=r"with config=.*4.* not .*5.*--restore"):
         refuse_changes(tmp_path, changed)
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(UsageError, match=r"run\.json cannot be read"):
+        refuse_changes(tmp_path, changed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"max_failures": 3},
+        {"checkpoint_config": {"num_to_keep": 1}},
+        {"stop": {"timestamp": 1}},
+    ],
+)
+def test_no_change_goes_unnoticed(tmp_path, change):
+    entry = {"run": "PPO", "env": "Pendulum-v1", "stop": {"training_iteration": 1}}
+    entry["config"] = {"observation_filter": "MeanStdFilter"}
+    write_record(tmp_path, make_experiment("x", entry), ["rllib"])
+    loud = {"config": {"log_level": "DEBUG"}}
+    refuse_changes(tmp_path, make_experiment("x", entry, loud))
+    with pytest.raises(UsageError, match=next(iter(change))):
+        refuse_changes(tmp_path, make_experiment("x", entry | change))
 
 
 def test_secrets_are_not_recorded():
@@ -95,8 +116,10 @@ def test_imported_modules_are_found_here_and_by_workers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     monkeypatch.syspath_prepend("first")
+    import_modules([])
+    assert os.environ["PYTHONPATH"] == "elsewhere"
     (tmp_path / "a_module_of_mine.py").write_text("")
     import_modules(["a_module_of_mine"])
-    assert os.environ["PYTHONPATH"] == f"{tmp_path}{os.pathsep}elsewhere"
+    assert os.environ["PYTHONPATH"] == f"elsewhere{os.pathsep}{tmp_path}"
     with pytest.raises(UsageError, match="--import no_such_module"):
         import_modules(["no_such_module"])

@@ -1,14 +1,16 @@
 """Experiment files: read strictly, never executed."""
 
 import itertools
+import re
 import sys
+from pathlib import Path
 
 import pytest
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 
 import rllib_impass  # noqa: F401
-from rllib_impass.experiments import settings
 from rllib_impass.experiments.errors import UsageError
+from rllib_impass.experiments.result_keys import refuse_impossible
 from rllib_impass.experiments.spec import load_experiments, make_experiment
 
 GOOD = """
@@ -57,7 +59,7 @@ def load(tmp_path, text, **arguments):
 
 
 def variants(experiment):
-    return list(settings.variants(experiment.algorithm_config()))
+    return list(experiment.trial_configs())
 
 
 def test_a_file_becomes_a_config(tmp_path):
@@ -174,10 +176,29 @@ def test_our_own_algorithms_normalize_observations_in_the_module(tmp_path):
         ("lr: 1e-4", "num_workers: 3", "num_env_runners twice"),
         ("lr: 1e-4", "exploration_config: {}", "no meaning any more"),
         ("lr: 1e-4", "learner_class: os.path.Learner", "add `--import os.path`"),
-        ("lr: 1e-4", "learner_class: ray.rllib.Nothing", "does not exist"),
-        ("  config:", "  resources_per_trial: {cpu: 1}\n  config:", "no meaning any"),
+        ("lr: 1e-4", "learner_class: ray.rllib.Nothing", "no attribute 'Nothing'"),
+        ("lr: 1e-4", "learner_class: gymnasium.Env", "not the kind of class"),
+        ("run: IMPASS", "run: ray.rllib.algorithms.ppo.PPOConfig", "not the kind of"),
+        ("lr: 1e-4", "env: Hopper-v5", "env stands beside config"),
+        ("lr: 1e-4", "seed: abc", "seed must be a whole number"),
+        ("num_env_runners: 3", "num_env_runners: 1.5", "config: .*1.5"),
+        ("lr: 1e-4", "lr: {grid_search: 5}", r"expected \{grid_search: \[...\]\}"),
+        ("lr: 1e-4", "lr: {grid_search: []}", r"expected \{grid_search: \[...\]\}"),
+        ("lr: 1e-4", "1: 2", "key 1 must be text"),
+        ("lr: 1e-4", "evaluation_config: {explor: true}", "did you mean 'explore'"),
+        ("lr: 1e-4", "evaluation_config: {env: Hopper-v4}", "env stands beside"),
+        ("{fcnet_hiddens: [32, 32]}", "5", "model_config must be a mapping"),
+        ("1_000}", ".nan}", "must be a number, got nan"),
+        ("  run: IMPASS", "  run: [IMPASS]", "run must be text"),
+        ("  run: IMPASS", "  run: IMPASS\n  base: 1", "no setting 'base'"),
+        ("  run: IMPASS", "  run: IMPASS\n  restore: x", "give it as --restore"),
+        ("  run: IMPASS", "  run: IMPASS\n  storage_path: 5", "storage_path must be"),
+        ("  run: IMPASS", "  run: IMPASS\n  scheduler: pbt", "hyperparam_mutations"),
+        ("checkpoint_at_end: false", "checkpoint_at_end: maybe", "true or false"),
+        ("  config:", "  resources_per_trial: {cpu: 1}\n  config:", "no meaning in"),
         ("  config:", "  scheduler: pbtt\n  config:", "did you mean 'pbt'"),
         ("  config:", "  num_samples: 0\n  config:", "num_samples must be"),
+        ("  config:", "  num_samples: true\n  config:", "a whole number"),
         ("checkpoint_at_end", "checkpoint_at_ende", "did you mean"),
         ("{fcnet_hiddens", "{fcnet_hidens", "did you mean 'fcnet_hiddens'"),
         ("run:", "run", r"file\.yaml"),
@@ -203,21 +224,75 @@ def test_model_settings_of_rllibs_own_algorithms_are_checked_too():
         make_experiment("wrong", wrong)
 
 
-@pytest.mark.parametrize("key", ["env", "run", "config"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"env": "evil.Thing"},
+        {"env": "evil:Thing-v0"},
+        {"env": {"grid_search": ["Hopper-v5", "evil.Thing"]}},
+        {"run": "evil.Thing"},
+        {"config": {"learner_class": "evil.Thing"}},
+        {"config": {"replay_buffer_config": {"type": "evil.Thing"}}},
+        {"config": {"replay_buffer_config": {"type": "evil-mod.Thing"}}},
+        {"config": {"replay_buffer_config": {"type": "evil.Thing\n"}}},
+        {"config": {"replay_buffer_config": {"type": "{type: evil.Thing}"}}},
+        {"config": {"evaluation_config": {"env": "evil-mod:Thing-v0"}}},
+    ],
+    ids=str,
+)
 def test_a_class_path_is_refused_before_its_module_is_imported(
-    tmp_path, monkeypatch, key
+    tmp_path, monkeypatch, part
 ):
-    (tmp_path / "evil.py").write_text("open('proof', 'w').close()\nclass Thing: ...\n")
+    for name in ("evil", "evil-mod"):
+        code = "open('proof', 'w').close()\nclass Thing: ...\n"
+        (tmp_path / f"{name}.py").write_text(code)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    entry = {"run": "IMPASS", "env": "Hopper-v5", "stop": {"training_iteration": 1}}
-    value = {"learner_class": "evil.Thing"} if key == "config" else "evil.Thing"
-    with pytest.raises(UsageError, match="add `--import evil`"):
-        make_experiment("x", entry | {key: value})
-    with pytest.raises(UsageError, match="add `--import evil`"):
-        make_experiment("x", entry | {"env": "evil:Thing-v0"})
-    assert "evil" not in sys.modules
+    entry = {"run": "SAC", "env": "Hopper-v5", "stop": {"training_iteration": 1}}
+    with pytest.raises(UsageError, match="if you trust it, add `--import"):
+        make_experiment("x", entry | part)
+    assert not {"evil", "evil-mod"} & set(sys.modules)
     assert not (tmp_path / "proof").exists()
+
+
+@pytest.mark.parametrize("env", ["gymnasium:Pendulum-v1", "Pendulum-v1"])
+def test_the_module_of_an_env_id_may_be_named(env):
+    entry = {"run": "IMPASS", "env": env, "stop": {"training_iteration": 1}}
+    assert make_experiment("x", entry).algorithm_config().env == "Pendulum-v1"
+
+
+def test_anchors_and_merge_keys_are_yaml_too(tmp_path):
+    text = GOOD.replace("hop:", "hop: &hop") + (
+        "again:\n  <<: *hop\n  env: Swimmer-v5\n"
+    )
+    assert [e.env for e in load(tmp_path, text)] == ["Hopper-v5", "Swimmer-v5"]
+    with pytest.raises(UsageError, match="Circular"):
+        load(tmp_path, "hop: &hop {run: *hop}\n")
+
+
+def test_a_flag_wins_whichever_name_the_file_uses(tmp_path):
+    overrides = {"config": {"num_env_runners": 0, "lr": 5e-5}}
+    (experiment,) = load(tmp_path, FORMER, overrides=overrides)
+    assert experiment.config["num_env_runners"] == 0
+    assert experiment.config["lr"] == 5e-5
+    (experiment,) = load(tmp_path, GOOD, overrides={"config": {"num_workers": 0}})
+    assert experiment.config["num_env_runners"] == 0
+
+
+def test_grids_may_stand_where_builder_methods_check_types(tmp_path):
+    text = GOOD.replace("lr: 1e-4", "rollout_fragment_length: {grid_search: [16, 32]}")
+    (experiment,) = load(tmp_path, text)
+    assert [v.rollout_fragment_length for v in variants(experiment)] == [16, 32]
+    with pytest.raises(UsageError, match="rollout_fragment_length='many'"):
+        load(tmp_path, text.replace("[16, 32]", "[16, many]"))
+
+
+def test_every_documented_metric_may_stop_a_run():
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    keys = re.findall(r"^\| `([\w/]+)` \|", page, flags=re.MULTILINE)
+    assert len(keys) > 30
+    for key in keys:
+        refuse_impossible(key, "stop", has_evaluation=False)
 
 
 def test_a_python_file_brings_config_and_stop(tmp_path):
@@ -230,6 +305,7 @@ def test_a_python_file_brings_config_and_stop(tmp_path):
         "stop = {'training_iteration': 3}\n"
     )
     (experiment,) = load_experiments(path, {"config": {"gamma": 0.8}})
+    assert experiment.source["digest"]
     assert experiment.name == "mine"
     assert experiment.algorithm_class is PPO
     assert experiment.stop == {"training_iteration": 3}
@@ -242,7 +318,11 @@ def test_a_python_file_brings_config_and_stop(tmp_path):
     [
         ("stop = {}", "expected a variable `config`"),
         ("1 / 0", "ZeroDivisionError"),
-        ("import rllib_impass\nconfig = rllib_impass.IMPASSConfig()", "env is missing"),
+        (
+            "import rllib_impass\nconfig = rllib_impass.IMPASSConfig()",
+            "stop is missing",
+        ),
+        ("raise SystemExit(3)", "SystemExit"),
     ],
 )
 def test_a_python_file_that_cannot_be_used_is_named(tmp_path, text, message):
