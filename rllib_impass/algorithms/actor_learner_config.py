@@ -221,6 +221,8 @@ class ActorLearnerConfig(IMPALAConfig):
             "max_consecutive_skipped_updates": 1,
             "broadcast_interval": 1,
             "num_envs_per_env_runner": 1,
+            "num_env_runners": 0,
+            "num_learners": 0,
         }
         for name, minimum in minima.items():
             value = getattr(self, name)

@@ -1,31 +1,12 @@
 """`rllib evaluate` and `rllib export`, as a user starts them."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+import shutil
 
 import pytest
+from rllib_command import assert_usage_error, rllib, rllib_many
 
 from configs import serial_config
-
-RLLIB = Path(sys.executable).with_name("rllib")
-
-
-def rllib(*arguments, cwd=None):
-    # The tests' own folder is not a user's.
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
-    return subprocess.run(
-        [str(RLLIB), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-        cwd=cwd,
-        env=environment,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +53,28 @@ def test_relative_paths_and_imports_are_of_the_current_folder(trial, tmp_path):
     assert (tmp_path / "p.pt2").stat().st_size > 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--checkpoint", "5"), "no checkpoint 5; there are 0"),
-        (("--checkpoint", "newest"), "choose best, last or a number"),
-        (("--import", "no_such_module"), "No module named 'no_such_module'"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(trial, arguments, message):
-    done = rllib("evaluate", trial, *arguments)
-    assert done.returncode == 2
-    (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("rllib: ")
-    assert message in line
+def test_bad_input_is_one_line_and_exit_code_2(trial, tmp_path):
+    checkpoint = "checkpoint_000000"
+    truncated = tmp_path / checkpoint
+    shutil.copytree(trial / checkpoint, truncated)
+    for file in truncated.rglob("module_state.*"):
+        file.write_bytes(file.read_bytes()[:100])
+    train = ["train", "--run", "IMPASS", "--env", "InvertedPendulum-v5"]
+    train += ["--stop", "{training_iteration: 1}", "--restore"]
+    cases = [
+        (["evaluate", trial, "--checkpoint", "5"], "no checkpoint 5; there are 0"),
+        (["evaluate", trial, "--checkpoint", "newest"], "best, last or a number"),
+        (["evaluate", trial, "--import", "no_such_module"], "no_such_module"),
+        (["evaluate", "gone"], "gone does not exist"),
+        (["evaluate", truncated], "module_state"),
+        (["export", truncated, "policy.pt2"], "module_state"),
+        (["export", trial, tmp_path], "exists"),
+        ([*train, truncated], "module_state"),
+        ([*train, trial, "--run", "IMPALANoSS"], "a checkpoint of IMPASS, not of"),
+    ]
+    folder = tmp_path / "here"
+    folder.mkdir()
+    results = rllib_many([words for words, _ in cases], cwd=folder)
+    for done, (_, message) in zip(results, cases, strict=True):
+        assert_usage_error(done, message)
+    assert not list(folder.iterdir())

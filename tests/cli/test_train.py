@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -51,13 +52,17 @@ def test_versions_are_printed():
         "example run",
     ],
 )
-def test_help_has_an_example_fits_80_columns_and_does_not_wait_for_ray(words):
-    started = time.monotonic()
+def test_help_has_an_example_and_fits_80_columns(words):
     done = rllib(*words.split(), "--help")
-    assert time.monotonic() - started < 4
     assert done.returncode == 0
     assert re.search(rf"^ .*rllib {words}", done.stdout, flags=re.MULTILINE)
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_help_does_not_wait_for_ray():
+    code = "import sys; sys.argv = ['rllib']; import rllib_impass.cli.app; "
+    code += "assert not {'ray', 'torch', 'gymnasium'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_tab_key_completes_words():

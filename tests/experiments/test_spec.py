@@ -181,7 +181,7 @@ def test_our_own_algorithms_normalize_observations_in_the_module(tmp_path):
         ("run: IMPASS", "run: ray.rllib.algorithms.ppo.PPOConfig", "not the kind of"),
         ("lr: 1e-4", "env: Hopper-v5", "env stands beside config"),
         ("lr: 1e-4", "seed: abc", "seed must be a whole number"),
-        ("num_env_runners: 3", "num_env_runners: 1.5", "config: .*1.5"),
+        ("num_env_runners: 3", "num_env_runners: 1.5", "at least 0, got 1.5"),
         ("lr: 1e-4", "lr: {grid_search: 5}", r"expected \{grid_search: \[...\]\}"),
         ("lr: 1e-4", "lr: {grid_search: []}", r"expected \{grid_search: \[...\]\}"),
         ("lr: 1e-4", "1: 2", "key 1 must be text"),
