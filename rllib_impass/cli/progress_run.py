@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import re
 import statistics
 import time
 from collections.abc import Mapping
@@ -228,9 +229,10 @@ def _is_counter(key: str) -> bool:
 
 
 def _reason(trial: Trial) -> str:
-    """The last line of the error that is no part of a list of frames."""
+    """What went wrong, in one line: the last error of the chain that says something.
+
+    RLlib wraps what an env raises into a bare ``RuntimeError``.
+    """
     text = Path(trial.error_file).read_text() if trial.error_file else ""
-    lines = [
-        line for line in text.splitlines() if line.strip() and line == line.strip()
-    ]
-    return lines[-1] if lines else "no reason is known"
+    errors = re.findall(r"^[\w.]+: .+$", text, flags=re.MULTILINE)
+    return errors[-1] if errors else "the reason is in error.txt"
