@@ -125,17 +125,21 @@ class Training:
             storage = self._storage(experiments[0])
             name = self.name or experiments[0].name
             raise UsageError(f"--resume: there is no run {name!r} in {storage}")
-        jobs = []
         for experiment in experiments:
-            folder = found[experiment.name]
-            if folder is not None:
+            if (folder := found[experiment.name]) is not None:
                 refuse_changes(folder, experiment)
-                jobs.append(Job(experiment, folder, is_resumed=True))
-            else:
-                name = self.name or experiment.name
-                folder = launch.claim_folder(self._storage(experiment), name)
-                jobs.append(Job(experiment, folder, is_resumed=False))
-        return jobs
+        return [
+            Job(
+                experiment,
+                found[experiment.name] or self._new_folder(experiment),
+                is_resumed=found[experiment.name] is not None,
+            )
+            for experiment in experiments
+        ]
+
+    def _new_folder(self, experiment: Experiment) -> Path:
+        name = self.name or experiment.name
+        return launch.claim_folder(self._storage(experiment), name)
 
     def _run_to_resume(self, experiment: Experiment) -> Path | None:
         if self.name is not None:
