@@ -18,7 +18,7 @@ _CLASS_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 def import_modules(names: Iterable[str]) -> None:
     """Imports what `--import` names, from the current folder as well.
 
-    Ray's workers find the folder through ``PYTHONPATH``: call this before it starts.
+    Puts that folder on ``PYTHONPATH`` as well, for Ray's workers.
     """
     names = list(names)
     if not names:

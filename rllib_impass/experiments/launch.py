@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray import tune
@@ -61,13 +62,12 @@ def start_ray(options: RayOptions, experiments: Sequence[Experiment]) -> None:
             f"the cluster at {address} has its own resources; leave out "
             "--ray-num-cpus, --ray-num-gpus and --ray-object-store-memory"
         )
-    hook = {"worker_process_setup_hook": _importer(options.modules)}
     try:
         ray.init(
             address=address,
             logging_level=logging.INFO if options.show_logs else logging.ERROR,
             log_to_driver=options.show_logs,
-            runtime_env=hook if options.modules else None,
+            runtime_env=_runtime_env(options.modules),
             **here,
         )
     except (ConnectionError, ValueError) as error:
@@ -140,6 +140,16 @@ def resumed_tuner(experiment: Experiment, folder: Path) -> tune.Tuner:
     except Exception as error:
         # Whatever a damaged pickle raises.
         raise UsageError(f"{folder} cannot be resumed: {one_line(error)}") from None
+
+
+def _runtime_env(modules: tuple[str, ...]) -> dict[str, Any] | None:
+    """Lets every worker find, and import first, what `--import` names."""
+    if not modules:
+        return None
+    return {
+        "worker_process_setup_hook": _importer(modules),
+        "env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]},
+    }
 
 
 def _importer(modules: tuple[str, ...]) -> Callable[[], None]:

@@ -1,22 +1,27 @@
 """Runs `rllib` commands, read as JSON from stdin, one after the other."""
 
 import contextlib
+import importlib
 import io
 import json
 import sys
 
 import ray
 
+import rllib_impass.registry
 from rllib_impass.cli.app import app
 
 
 def run(words):
+    # Tune forgets everything when a process leaves Ray.
+    importlib.reload(rllib_impass.registry)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             app(words)
         except SystemExit as end:
             code = end.code
+    assert not ray.is_initialized(), f"{words} left Ray behind"
     return {
         "args": words,
         "returncode": code,
@@ -25,5 +30,4 @@ def run(words):
     }
 
 
-results = [run(words) for words in json.load(sys.stdin)]
-json.dump({"results": results, "has_started_ray": ray.is_initialized()}, sys.stdout)
+json.dump([run(words) for words in json.load(sys.stdin)], sys.stdout)

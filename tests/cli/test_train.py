@@ -9,7 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from rllib_command import RLLIB, SMALL_FLAGS, assert_usage_error, rllib, rllib_many
+from rllib_command import (
+    RLLIB,
+    SMALL_FLAGS,
+    assert_usage_error,
+    rllib,
+    rllib_many,
+    running_ray,
+)
 
 GOOD = """
 small:
@@ -101,8 +108,54 @@ def test_a_file_is_trained_to_its_end(tmp_path, good):
     assert json.loads((storage / "small" / "run.json").read_text())["starts"]
 
 
-def test_flags_alone_train_rllibs_own_algorithms_too(tmp_path):
-    words = ["--run", "PPO", "--env", "Pendulum-v1", "-q"]
+FORMER = """
+pendulum-impala:
+  env: Pendulum-v1
+  run: IMPALA
+  stop: {episode_reward_mean: 0, timesteps_total: 400}
+  config:
+    framework: tf
+    num_gpus: 0
+    num_workers: 0
+    train_batch_size: 100
+    min_iter_time_s: 1
+    observation_filter: MeanStdFilter
+    model: {fcnet_hiddens: [16, 16]}
+"""
+PYTHON = """
+from gymnasium.envs.classic_control import PendulumEnv
+from gymnasium.wrappers import TimeLimit
+from rllib_impass import IMPASSConfig
+
+class Mine(TimeLimit):
+    def __init__(self, config):
+        super().__init__(PendulumEnv(), config["steps"])
+
+config = IMPASSConfig().environment(Mine, env_config={"steps": 7})
+stop = {"training_iteration": 1}
+"""
+MODULE = """
+import gymnasium as gym
+from gymnasium.envs.classic_control import PendulumEnv
+
+class Late(PendulumEnv):
+    lifetime, num_steps = 20, 0
+
+    def step(self, action):
+        self.num_steps += 1
+        if self.num_steps > self.lifetime:
+            raise OSError("a cable came loose")
+        return super().step(action)
+
+class Dead(Late):
+    lifetime = 0
+
+gym.register("Mine-v0", "my_envs:PendulumEnv", max_episode_steps=50)
+"""
+
+
+def ppo_flags():
+    words = ["--run", "PPO", "--env", "Pendulum-v1", "-q", "-n", "ppo"]
     words += [
         "--stop",
         '{"training_iteration": 9}',
@@ -112,104 +165,92 @@ def test_flags_alone_train_rllibs_own_algorithms_too(tmp_path):
     words += ["--config", '{"num_env_runners": 0, "lr": 1e-3, "num_epochs": 30}']
     words += ["--set", "num_epochs=1", "--set", "train_batch_size=200"]
     words += ["--set", "gamma={grid_search: [0.9, 0.8]}", "--no-checkpoint-at-end"]
-    words += ["--set", "model_config.fcnet_hiddens={grid_search: [[8], [9]]}"]
-    done = rllib("train", *words, "-n", "ppo", "--storage-path", tmp_path)
+    return [*words, "--set", "model_config.fcnet_hiddens={grid_search: [[8], [9]]}"]
+
+
+@pytest.fixture(scope="module")
+def trained(ray_session, tmp_path_factory):
+    """What several commands said, and the folder that they ran in."""
+    folder = tmp_path_factory.mktemp("trained")
+    files = {"former.yaml": FORMER, "mine.py": PYTHON, "my_envs.py": MODULE}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    mine = ["file", "mine.py", *SMALL_FLAGS]
+    own = ["--run", "IMPASS", "--import", "my_envs", *SMALL_FLAGS, "-n", "own"]
+    own += ["--set", "num_env_runners=1", "--env"]
+    commands = {
+        "flags": ppo_flags(),
+        "former": ["file", "former.yaml"],
+        "python": [*mine, "--set", "num_env_runners=1"],
+        "restored": [*mine, "--restore", "mine", "--stop", "{training_iteration: 2}"],
+        "own": [*own, "Mine-v0", "--stop", "{num_env_steps_sampled_lifetime: 64}"],
+        "dead": [*own, "my_envs.Dead", "--stop", "{training_iteration: 1}"],
+        "late": [*own, "my_envs.Late", "--stop", "{training_iteration: 1_000}"],
+    }
+    common = ["--storage-path", ".", *running_ray()]
+    words = [["train", *command, *common] for command in commands.values()]
+    return dict(zip(commands, rllib_many(words, cwd=folder), strict=True)), folder
+
+
+def test_flags_alone_train_rllibs_own_algorithms_too(trained):
+    commands, folder = trained
+    done = commands["flags"]
     assert done.returncode == 0, done.stderr
     assert "train_batch_size -> train_batch_size_per_learner" in done.stderr
-    trials = [json.loads(p.read_text()) for p in tmp_path.rglob("result.json")]
+    results = (folder / "ppo").rglob("result.json")
+    trials = [json.loads(path.read_text()) for path in results]
     assert sorted(trial["config"]["gamma"] for trial in trials) == [0.8, 0.8, 0.9, 0.9]
     for trial in trials:
         assert trial["training_iteration"] == 1
         assert trial["config"]["num_epochs"] == 1
         assert trial["config"]["lr"] == 1e-3
-    assert not list(tmp_path.rglob("checkpoint_*"))
+    assert not list((folder / "ppo").rglob("checkpoint_*"))
     assert "env steps" not in done.stdout
 
 
-def test_a_file_of_the_former_rllib_runs(tmp_path):
-    (tmp_path / "former.yaml").write_text(
-        "pendulum-impala:\n"
-        "  env: Pendulum-v1\n"
-        "  run: IMPALA\n"
-        "  stop: {episode_reward_mean: 0, timesteps_total: 400}\n"
-        "  config:\n"
-        "    framework: tf\n"
-        "    num_gpus: 0\n"
-        "    num_workers: 0\n"
-        "    train_batch_size: 100\n"
-        "    min_iter_time_s: 1\n"
-        "    observation_filter: MeanStdFilter\n"
-        "    model: {fcnet_hiddens: [16, 16]}\n"
-    )
-    done = rllib("train", "file", "former.yaml", "--storage-path", ".", cwd=tmp_path)
+def test_a_file_of_the_former_rllib_runs(trained):
+    commands, folder = trained
+    done = commands["former"]
     assert done.returncode == 0, done.stderr
-    (line,) = done.stderr.splitlines()
-    assert "num_workers -> num_env_runners" in line
-    assert rows(tmp_path)[-1]["num_env_steps_sampled_lifetime"] >= 400
+    assert "num_workers -> num_env_runners" in done.stderr
+    last = rows(folder / "pendulum-impala")[-1]
+    assert last["num_env_steps_sampled_lifetime"] >= 400
 
 
-def test_a_python_file_trains_with_its_own_classes_and_restores(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "from gymnasium.envs.classic_control import PendulumEnv\n"
-        "from gymnasium.wrappers import TimeLimit\n"
-        "from rllib_impass import IMPASSConfig\n"
-        "class Mine(TimeLimit):\n"
-        "    def __init__(self, config):\n"
-        "        super().__init__(PendulumEnv(), config['steps'])\n"
-        "config = IMPASSConfig().environment(Mine, env_config={'steps': 7})\n"
-        "stop = {'training_iteration': 1}\n"
-    )
-    words = ["train", "file", "mine.py", "--storage-path", ".", *SMALL_FLAGS]
-    done = rllib(*words, "--set", "num_env_runners=1", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "IMPASS on Mine" in done.stdout
-    first = rows(tmp_path / "mine")[-1]
-    assert first["evaluation"]["env_runners"]["episode_len_mean"] == 7
+def test_a_python_file_trains_with_its_own_classes(trained):
+    commands, folder = trained
+    assert commands["python"].returncode == 0, commands["python"].stderr
+    assert "IMPASS on Mine" in commands["python"].stdout
+    last = rows(folder / "mine")[-1]
+    assert last["evaluation"]["env_runners"]["episode_len_mean"] == 7
 
-    words += ["--restore", "mine", "--stop", "{training_iteration: 2}"]
-    done = rllib(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    second = rows(tmp_path / "mine-2")[-1]
+
+def test_a_restored_run_counts_on_in_a_folder_of_its_own(trained):
+    commands, folder = trained
+    assert commands["restored"].returncode == 0, commands["restored"].stderr
+    before, after = rows(folder / "mine")[-1], rows(folder / "mine-2")[-1]
+    assert after["training_iteration"] == 2
     steps = "num_env_steps_sampled_lifetime"
-    assert second["training_iteration"] == 2
-    assert second[steps] > first[steps]
+    assert after[steps] > before[steps]
 
 
-@pytest.mark.timeout(600)
-def test_an_env_of_ones_own_is_trained_in_actors_and_a_failed_trial_is_exit_code_1(
-    tmp_path,
-):
-    (tmp_path / "my_envs.py").write_text(
-        "import gymnasium as gym\n"
-        "from gymnasium.envs.classic_control import PendulumEnv\n"
-        "class Broken(PendulumEnv):\n"
-        "    num_steps = 0\n"
-        "    def step(self, action):\n"
-        "        self.num_steps += 1\n"
-        "        if self.num_steps > self.lifetime:\n"
-        "            raise OSError('a cable came loose')\n"
-        "        return super().step(action)\n"
-        "class Late(Broken):\n"
-        "    lifetime = 20\n"
-        "class Dead(Broken):\n"
-        "    lifetime = 0\n"
-        "gym.register('Mine-v0', 'my_envs:PendulumEnv', max_episode_steps=50)\n"
-    )
-    words = ["--run", "IMPASS", "--import", "my_envs", "--storage-path", "results"]
-    words += [*SMALL_FLAGS, "--set", "num_env_runners=1", "-n", "mine"]
-    words += ["--stop", "{num_env_steps_sampled_lifetime: 64}"]
-    done = rllib("train", "--env", "Mine-v0", *words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr + done.stdout
+def test_an_env_of_ones_own_is_trained_in_actors(trained):
+    commands, folder = trained
+    assert commands["own"].returncode == 0, commands["own"].stderr
+    assert rows(folder / "own")[-1]["num_env_steps_sampled_lifetime"] >= 64
 
-    done = rllib("train", "--env", "my_envs.Dead", *words, cwd=tmp_path)
-    assert_usage_error(done, "cannot make a step: a cable came loose")
 
-    words += ["--stop", "{training_iteration: 1_000}"]
-    done = rllib("train", "--env", "my_envs.Late", *words, cwd=tmp_path)
-    assert done.returncode == 1, done.stderr + done.stdout
-    assert "a cable came loose" in done.stdout
+def test_an_env_that_cannot_make_a_step_starts_nothing(trained):
+    commands, _ = trained
+    assert_usage_error(commands["dead"], "cannot make a step: a cable came loose")
+
+
+def test_a_failed_trial_says_why_and_is_exit_code_1(trained):
+    done = trained[0]["late"]
+    assert done.returncode == 1, done.stderr
+    assert "failed: OSError: a cable came loose" in done.stdout
     assert "error.txt" in done.stdout
-    assert "--experiment-name mine-2 --resume" in done.stdout
+    assert done.stdout.rstrip().endswith("--experiment-name own-2 --resume")
 
 
 # What is written instead of which part of the good file, and a part of the answer.
@@ -271,26 +312,28 @@ def test_a_storage_path_that_is_a_file_is_named(good):
     assert_usage_error(done, "results")
 
 
-def wait_for_checkpoint(folder, process):
+def wait_for(checkpoint, folder, process):
     for _ in range(1200):
-        if process.poll() is not None or any(folder.rglob("checkpoint_000001/*.json")):
-            break
+        assert process.poll() is None, process.communicate()
+        if any(folder.rglob(f"{checkpoint}/*.json")):
+            return
         time.sleep(0.1)
-    assert process.poll() is None, process.communicate()
+    raise AssertionError(f"no {checkpoint}")
 
 
 @pytest.mark.timeout(600)
 def test_after_kill_9_a_run_goes_on_from_its_last_checkpoint(tmp_path, good):
     storage = tmp_path / "results"
     words = ["train", "file", good, "--storage-path", storage, *SMALL_FLAGS]
-    words += ["--stop", "{training_iteration: 5}", "--checkpoint-freq", "1"]
-    words += ["--set", "min_time_s_per_iteration=4"]
+    words += ["--stop", "{training_iteration: 4}", "--checkpoint-freq", "1"]
+    words += ["--set", "min_time_s_per_iteration=5"]
     process = subprocess.Popen(
         [str(RLLIB), *map(str, words)], stdout=subprocess.PIPE, text=True
     )
-    wait_for_checkpoint(storage, process)
-    # Tune notes a checkpoint in its own state within a second.
-    time.sleep(1.5)
+    wait_for("checkpoint_000001", storage, process)
+    # Tune notes a checkpoint in a state of its own within a second; the next one is
+    # five seconds away.
+    time.sleep(2)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     before = rows(storage / "small")
@@ -298,8 +341,9 @@ def test_after_kill_9_a_run_goes_on_from_its_last_checkpoint(tmp_path, good):
     done = rllib(*words, "--resume", timeout=280)
     assert done.returncode == 0, done.stderr + done.stdout
     resumed = rows(storage / "small")[len(before) :]
-    assert resumed[0]["training_iteration"] == before[-1]["training_iteration"] + 1
-    assert resumed[-1]["training_iteration"] == 5
+    assert before[-1]["training_iteration"] == 2
+    assert resumed[0]["training_iteration"] == 3
+    assert resumed[-1]["training_iteration"] == 4
     steps = "num_env_steps_sampled_lifetime"
     assert resumed[0][steps] > before[-1][steps] > 0
     record = json.loads((storage / "small" / "run.json").read_text())

@@ -3,19 +3,32 @@
 import json
 
 import pytest
-from rllib_command import SMALL_FLAGS, rllib
+from rllib_command import SMALL_FLAGS, rllib_many, running_ray
 
 from rllib_impass.experiments.examples import list_examples
 
+EXAMPLES = list_examples()
 
-@pytest.mark.parametrize("example", list_examples(), ids=lambda example: example.id)
-def test_a_tuned_file_runs(example, tmp_path):
-    words = ["--stop", "{training_iteration: 2}", "--storage-path", tmp_path]
-    done = rllib("train", "file", example.path, *words, *SMALL_FLAGS)
-    assert done.returncode == 0, done.stderr
-    (results,) = tmp_path.rglob("result.json")
+
+@pytest.fixture(scope="module")
+def runs(ray_session, tmp_path_factory):
+    """What the command said of each, and where their results are."""
+    storage = tmp_path_factory.mktemp("results")
+    flags = ["--stop", "{training_iteration: 2}", "--storage-path", storage]
+    flags += [*SMALL_FLAGS, *running_ray()]
+    commands = [["train", "file", example.path, *flags] for example in EXAMPLES]
+    done = rllib_many(commands, cwd=storage)
+    return dict(zip((e.id for e in EXAMPLES), done, strict=True)), storage
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.id)
+def test_a_tuned_file_runs(runs, example):
+    commands, storage = runs
+    assert commands[example.id].returncode == 0, commands[example.id].stderr
+    folder = storage / example.id.replace("_", "-")
+    (results,) = folder.rglob("result.json")
     last = json.loads(results.read_text().splitlines()[-1])
     assert last["training_iteration"] == 2
     assert last["num_env_steps_sampled_lifetime"] >= 64
     assert last["evaluation"]["env_runners"]["num_episodes"] == 1
-    assert list(tmp_path.rglob("checkpoint_*"))
+    assert list(folder.rglob("checkpoint_*"))
