@@ -39,7 +39,7 @@ def rllib(*words, timeout=200, **arguments):
     )
 
 
-def rllib_many(commands, cwd, timeout=250):
+def rllib_many(commands, cwd, timeout=550):
     """Runs several commands in one process, which pays for importing Ray once.
 
     Returns a CompletedProcess for each, with the output of its own.

@@ -18,6 +18,9 @@ from rllib_command import (
     running_ray,
 )
 
+# The first test of a shared process waits for all of its commands.
+pytestmark = pytest.mark.timeout(600)
+
 GOOD = """
 small:
   run: IMPASS
@@ -321,7 +324,6 @@ def wait_for(checkpoint, folder, process):
     raise AssertionError(f"no {checkpoint}")
 
 
-@pytest.mark.timeout(600)
 def test_after_kill_9_a_run_goes_on_from_its_last_checkpoint(tmp_path, good):
     storage = tmp_path / "results"
     words = ["train", "file", good, "--storage-path", storage, *SMALL_FLAGS]

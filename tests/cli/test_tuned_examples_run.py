@@ -7,6 +7,9 @@ from rllib_command import SMALL_FLAGS, rllib_many, running_ray
 
 from rllib_impass.experiments.examples import list_examples
 
+# The first test waits for all of them.
+pytestmark = pytest.mark.timeout(600)
+
 EXAMPLES = list_examples()
 
 
