@@ -81,9 +81,7 @@ def claim_folder(storage: Path, name: str) -> Path:
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
-            if storage.is_dir():
-                continue
-            raise UsageError(f"{storage} is a file; results go to a folder") from None
+            continue
         except OSError as error:
             raise UsageError(f"results cannot go to {storage}: {error}") from None
         return folder

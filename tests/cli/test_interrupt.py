@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from ray import tune
@@ -15,7 +14,6 @@ from rich.console import Console
 import rllib_impass  # noqa: F401  (registers the algorithms with Tune)
 from rllib_impass.cli.interrupt import (
     AT_ONCE_MESSAGE,
-    EXPERIMENT_STATE_PERIOD_S,
     FIRST_MESSAGE,
     SIGNALS,
     CheckpointOnInterrupt,
@@ -23,7 +21,6 @@ from rllib_impass.cli.interrupt import (
 )
 from toy_trials import Counting, counting_tuner
 
-TESTS = Path(__file__).parents[1]
 RLLIB = Path(sys.executable).with_name("rllib")
 LAST = 6
 
@@ -159,26 +156,3 @@ def test_what_was_there_before_is_there_afterwards(tmp_path, ray_session):
     before = [signal.getsignal(s) for s in signals], dict(os.environ)
     fit(counting_tuner(tmp_path, {"count": 1}, [CheckpointOnInterrupt()]))
     assert ([signal.getsignal(s) for s in signals], dict(os.environ)) == before
-
-
-def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path, ray_session):
-    gate = tmp_path / "gate"
-    gate.touch()
-    process = subprocess.Popen(
-        [sys.executable, str(TESTS / "toy_trials.py"), str(tmp_path)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        end = time.monotonic() + 60
-        while not list(tmp_path.rglob("checkpoint_000001/count.json")):
-            assert time.monotonic() < end, "no checkpoint"
-            time.sleep(0.02)
-        time.sleep(1.5 * float(EXPERIMENT_STATE_PERIOD_S))
-    finally:
-        process.kill()
-        process.wait()
-    assert counts(tmp_path) == [list(range(1, 11))]
-    gate.unlink()
-    restored(tmp_path / "counting", Counting).fit()
-    assert counts(tmp_path) == [list(range(1, 13))]
