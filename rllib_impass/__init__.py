@@ -28,4 +28,4 @@ def __getattr__(name: str) -> Any:
 # `import rllib_impass` registers everything with Tune. Not in the `rllib` command: Ray
 # takes seconds to import, which `--help` and the TAB key have no use for.
 if Path((sys.argv or [""])[0]).name not in ("rllib", "rllib.exe"):
-    importlib.import_module("rllib_impass.registry")
+    importlib.import_module("rllib_impass.registry").register_all()

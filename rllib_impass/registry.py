@@ -15,8 +15,10 @@ __all__ = ["IMPASS", "IMPALANoSS", "IMPALANoSSConfig", "IMPASSConfig"]
 
 configure_logging()
 
-# One name from class to plot: the class name is the name that Tune knows.
-for _algorithm in (IMPASS, IMPALANoSS):
-    tune.register_trainable(_algorithm.__name__, _algorithm)
 
-register_envs()
+def register_all() -> None:
+    """Again and again, if need be: Tune forgets when a process leaves Ray."""
+    # One name from class to plot: the class name is the name that Tune knows.
+    for algorithm in (IMPASS, IMPALANoSS):
+        tune.register_trainable(algorithm.__name__, algorithm)
+    register_envs()

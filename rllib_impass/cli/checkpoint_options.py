@@ -22,7 +22,8 @@ def find(path: Path, which: str, modules: list[str] | None) -> "Checkpoint":
     if which not in ("best", "last") and not which.isdecimal():
         raise UsageError(f"--checkpoint {which}: choose best, last or a number")
     # Late: importing Ray takes seconds, and `--help` should not.
-    import rllib_impass.registry  # noqa: F401  (makes the algorithms known to Tune)
     from rllib_impass.experiments.runs import find_checkpoint
+    from rllib_impass.registry import register_all
 
+    register_all()
     return find_checkpoint(path, int(which) if which.isdecimal() else which)

@@ -13,7 +13,6 @@ import ray
 from ray import tune
 from rich.console import Console
 
-import rllib_impass.registry  # noqa: F401  (makes the algorithms known to Tune)
 from rllib_impass.cli.errors import INTERRUPTED
 from rllib_impass.cli.interrupt import CheckpointOnInterrupt, checkpoint_on_interrupt
 from rllib_impass.cli.progress import Progress, ProgressMode, show_progress
@@ -28,6 +27,7 @@ from rllib_impass.experiments.spec import (
     load_experiments,
     make_experiment,
 )
+from rllib_impass.registry import register_all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Training:
         if self.verbosity <= 0:
             # It doubts observations in float64, which every MuJoCo env returns.
             warnings.filterwarnings("ignore", module="gymnasium")
+        register_all()
         import_modules(self.modules)
         experiments = self._experiments()
         for experiment in experiments:

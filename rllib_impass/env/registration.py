@@ -6,16 +6,18 @@ from typing import Any
 import gymnasium as gym
 from ray import tune
 
+STRIKER_ID = "rllib_impass/Striker-v0"
 STRIKER_HORIZON = 100
 
 
 def register_envs() -> None:
     """Registers every environment with gymnasium (this process) and Tune (all)."""
-    gym.register(
-        id="rllib_impass/Striker-v0",
-        entry_point="rllib_impass.env.striker:StrikerEnv",
-        max_episode_steps=STRIKER_HORIZON,
-    )
+    if STRIKER_ID not in gym.registry:
+        gym.register(
+            id=STRIKER_ID,
+            entry_point="rllib_impass.env.striker:StrikerEnv",
+            max_episode_steps=STRIKER_HORIZON,
+        )
     tune.register_env("Striker-v0", make_striker)
 
 
@@ -37,4 +39,4 @@ def make_striker(env_config: dict[str, Any]) -> gym.Env:
             f"env_config of Striker-v0 has no option {', '.join(map(repr, unknown))}; "
             f"its options are {', '.join(options)}"
         )
-    return gym.make("rllib_impass/Striker-v0", **env_config)
+    return gym.make(STRIKER_ID, **env_config)

@@ -6,7 +6,7 @@ import itertools
 import logging
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +76,7 @@ def start_ray(options: RayOptions, experiments: Sequence[Experiment]) -> None:
 
 def claim_folder(storage: Path, name: str) -> Path:
     """Makes the folder of a new run: never one that is there already."""
-    for number in itertools.count(1):
-        folder = storage / (name if number == 1 else f"{name}-{number}")
+    for folder in _folders(storage, name):
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
@@ -89,12 +88,15 @@ def claim_folder(storage: Path, name: str) -> Path:
 
 def newest_run(storage: Path, name: str) -> Path | None:
     """The folder of the last run of this name, if there is one."""
-    newest = None
-    for number in itertools.count(1):
-        folder = storage / (name if number == 1 else f"{name}-{number}")
-        if not folder.exists():
-            return newest
-        newest = folder if holds_a_run(folder) else newest
+    taken = itertools.takewhile(Path.exists, _folders(storage, name))
+    runs = list(filter(holds_a_run, taken))
+    return runs[-1] if runs else None
+
+
+def _folders(storage: Path, name: str) -> Iterator[Path]:
+    yield storage / name
+    for number in itertools.count(2):
+        yield storage / f"{name}-{number}"
 
 
 def holds_a_run(folder: Path) -> bool:

@@ -1,20 +1,16 @@
 """Runs `rllib` commands, read as JSON from stdin, one after the other."""
 
 import contextlib
-import importlib
 import io
 import json
 import sys
 
 import ray
 
-import rllib_impass.registry
 from rllib_impass.cli.app import app
 
 
 def run(words):
-    # Tune forgets everything when a process leaves Ray.
-    importlib.reload(rllib_impass.registry)
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
