@@ -1,5 +1,6 @@
 """The actor: steps a vector env and returns arrays instead of episode objects."""
 
+import logging
 import math
 import time
 import traceback
@@ -9,12 +10,16 @@ import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.columns import Columns
-from ray.rllib.env.env_runner import ENV_STEP_FAILURE, EnvRunner
+from ray.rllib.env.env_runner import (
+    ENV_STEP_FAILURE,
+    NUM_ENV_STEP_FAILURES_LIFETIME,
+    EnvRunner,
+)
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils.annotations import override
-from ray.rllib.utils.metrics import RLMODULE_INFERENCE_TIMER
+from ray.rllib.utils.metrics import ENV_STEP_TIMER, RLMODULE_INFERENCE_TIMER
 
 from rllib_impass.env.trajectory import Trajectory
 from rllib_impass.env.trajectory_recorder import TrajectoryRecorder
@@ -24,6 +29,8 @@ from rllib_impass.env.vector_envs import (
     to_action_space,
 )
 from rllib_impass.ops.returns import discounted_returns, mean_abs_second_difference
+
+logger = logging.getLogger(__name__)
 
 ACTION_SMOOTHNESS = "action_smoothness"
 NUM_NONFINITE_COLUMNS = "num_nonfinite_columns_lifetime"
@@ -107,14 +114,17 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
     def _try_env_step(self, actions: Any) -> Any:
         result = super()._try_env_step(actions)
         if isinstance(result, str) and result == ENV_STEP_FAILURE:
-            # RLlib has rebuilt the env and would go on doing so for ever.
-            self._num_env_failures += 1
-            if self._num_env_failures >= _MAX_ENV_FAILURES_PER_SAMPLE:
-                raise RuntimeError(
-                    f"env={self.config.env!r} failed {self._num_env_failures} times "
-                    "within one fragment; the log above has the errors"
-                )
+            self._count_env_failure()
         return result
+
+    def _count_env_failure(self) -> None:
+        # The env is rebuilt, and that could go on for ever.
+        self._num_env_failures += 1
+        if self._num_env_failures >= _MAX_ENV_FAILURES_PER_SAMPLE:
+            raise RuntimeError(
+                f"env={self.config.env!r} failed {self._num_env_failures} times "
+                "within one fragment; the log above has the errors"
+            )
 
     @override(SingleAgentEnvRunner)
     def _sample(
@@ -151,28 +161,45 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
 
     @torch.inference_mode()
     def _sample_trajectory(self) -> Trajectory:
-        inference_s, step = 0.0, 0
+        inference_s, stepping_s, step = 0.0, 0.0, 0
         num_steps = self.config.get_rollout_fragment_length(self.worker_index)
         while step < num_steps:
             started = time.perf_counter()
             states = torch.from_numpy(self._recorder.states).to(self._device)
             out = self.module.forward_exploration({Columns.OBS: states})
             actions = out[Columns.ACTIONS].cpu().numpy()
-            inference_s += time.perf_counter() - started
-
-            result = self._try_env_step(self._to_action_space(actions))
-            if isinstance(result, str):
-                # The env had to be rebuilt: begin anew.
+            decided = time.perf_counter()
+            try:
+                # Not through `_try_env_step`: it logs each step, and `self.env` makes
+                # lists of infos, which together take as long as the forward pass.
+                result = self.env.env.step(self._to_action_space(actions))
+            except Exception as error:
+                self._rebuild_env(error)
                 self._reset_recorder()
                 step = 0
                 continue
+            stepped = time.perf_counter()
             dist_inputs = out[Columns.ACTION_DIST_INPUTS].cpu().numpy()
             self._recorder.record(actions, dist_inputs, *result[:4])
+            inference_s += decided - started
+            stepping_s += stepped - decided
             step += 1
-        self.metrics.log_value(
-            RLMODULE_INFERENCE_TIMER, inference_s / num_steps, reduce="ema"
-        )
+        self._log_timers(inference_s / num_steps, stepping_s / num_steps)
+        self._log_env_steps(self._metrics_num_try_env_step, num_steps)
         return self._cut()
+
+    def _rebuild_env(self, error: Exception) -> None:
+        """What RLlib does about a failed step."""
+        self.metrics.log_value(NUM_ENV_STEP_FAILURES_LIFETIME, 1, reduce="lifetime_sum")
+        if not self.config.restart_failed_sub_environments:
+            raise error
+        logger.exception("the env failed and is rebuilt: %r", error)
+        self._count_env_failure()
+        self.make_env()
+
+    def _log_timers(self, inference_s: float, stepping_s: float) -> None:
+        self.metrics.log_value(RLMODULE_INFERENCE_TIMER, inference_s, reduce="ema")
+        self.metrics.log_value(ENV_STEP_TIMER, stepping_s, reduce="ema")
 
     def _cut(self) -> Trajectory:
         trajectory = self._recorder.cut(self._weights_seq_no)
@@ -209,6 +236,8 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         self._needs_initial_reset = False
 
     def _make_recorder(self) -> TrajectoryRecorder:
+        # For good: RLlib would switch modes before and after every forward pass.
+        self.module.eval()
         space = self.env.single_action_space
         self._to_action_space = to_action_space(
             space,

@@ -56,7 +56,7 @@ class TrajectoryRecorder:
         self._allocate()
         self._frames[self._k - 1] = self._flat(observations)
         self._ages[0] = 0
-        self._is_over = np.zeros(self._num_envs, bool)
+        self._resetting = np.empty(0, np.intp)
         self._return_carry = np.zeros(self._num_envs)
         self._episode_returns = np.zeros(self._num_envs)
         self._episode_lengths = np.zeros(self._num_envs, np.int64)
@@ -78,21 +78,24 @@ class TrajectoryRecorder:
         truncateds: NDArray,
     ) -> None:
         """Adds one step of every env: what was done and what came of it."""
-        t, is_reset_step = self._t, self._is_over
+        t = self._t
         self._actions[t] = actions
         self._dist_inputs[t] = means_and_log_sigmas
-        self._valid[t] = ~is_reset_step
-        self._rewards[t] = np.where(is_reset_step, 0.0, rewards)
-        self._terminated[t] = terminateds & ~is_reset_step
+        self._rewards[t] = rewards
+        self._terminated[t] = terminateds
         self._frames[self._k + t] = self._flat(observations)
-        self._ages[t + 1] = np.where(is_reset_step, 0, self._ages[t] + 1)
-        self._is_over = (terminateds | truncateds) & ~is_reset_step
+        np.add(self._ages[t], 1, out=self._ages[t + 1])
+        is_over = terminateds | truncateds
+        if len(self._resetting):
+            self._mask_reset_step(t, is_over)
         self._t += 1
 
         self._episode_returns += self._rewards[t]
         self._episode_lengths += self._valid[t]
-        if self._is_over.any():
-            self._close_episodes(np.flatnonzero(self._is_over))
+        # Empty on most steps, so that most steps cost no more than the lines above.
+        self._resetting = np.flatnonzero(is_over)
+        if len(self._resetting):
+            self._close_episodes(self._resetting)
 
     def cut(self, weights_version: int) -> Trajectory:
         """Returns the T recorded steps and goes on in the same episodes."""
@@ -132,7 +135,16 @@ class TrajectoryRecorder:
         self._dist_inputs = np.zeros((steps, envs, 2 * self._action_size), np.float32)
         self._rewards = np.zeros((steps, envs), np.float32)
         self._terminated = np.zeros((steps, envs), bool)
-        self._valid = np.zeros((steps, envs), bool)
+        self._valid = np.ones((steps, envs), bool)
+
+    def _mask_reset_step(self, t: int, is_over: NDArray[np.bool_]) -> None:
+        """What an env returns on its reset step is only the next episode's state."""
+        envs = self._resetting
+        self._valid[t, envs] = False
+        self._rewards[t, envs] = 0.0
+        self._terminated[t, envs] = False
+        self._ages[t + 1, envs] = 0
+        is_over[envs] = False
 
     def _close_episodes(self, env_indices: NDArray[np.intp]) -> None:
         now = time.perf_counter()

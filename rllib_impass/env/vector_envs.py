@@ -157,11 +157,12 @@ class FiniteActions(VectorWrapper):
     def step(self, actions: Any) -> tuple[Any, ...]:
         """Steps the wrapped env with finite actions only."""
         actions = np.asarray(actions)
-        finite = np.isfinite(actions).reshape(len(actions), -1).all(axis=1)
+        finite = np.isfinite(actions)
         if not finite.all():
-            self.num_nonfinite_actions += int((~finite).sum())
+            bad = ~finite.reshape(len(actions), -1).all(axis=1)
+            self.num_nonfinite_actions += int(bad.sum())
             actions = actions.copy()
-            actions[~finite] = self._middle
+            actions[bad] = self._middle
         return self.env.step(actions)
 
 

@@ -4,6 +4,7 @@ Equation numbers refer to the IMPASS paper.
 """
 
 import math
+from collections import defaultdict
 from typing import Any
 
 import torch
@@ -25,10 +26,10 @@ from torch import Tensor
 
 from rllib_impass.algorithms.async_learner import AsyncLearner
 from rllib_impass.algorithms.collectives import (
-    average_gradients,
     max_over_learners,
     moments_over_learners,
 )
+from rllib_impass.algorithms.guarded_updates import GuardedUpdates
 from rllib_impass.algorithms.impass.impass_rl_module import GaussianEncoderRLModule
 from rllib_impass.algorithms.impass.targets import (
     OffPolicyness,
@@ -75,7 +76,11 @@ class IMPASSLearner(AsyncLearner):
         self._shuffle = torch.Generator()
         if self.config.seed is not None:
             self._shuffle.manual_seed(self.config.seed)
-        self._num_skipped_in_a_row = 0
+        self._updates = GuardedUpdates(
+            grad_clip=self.config.grad_clip,
+            max_skipped_in_a_row=self.config.max_consecutive_skipped_updates,
+        )
+        self._noted: defaultdict[str, list[float]] = defaultdict(list)
         self._entropy_coeff = Scheduler(
             fixed_value_or_schedule=self.config.entropy_coeff
         )
@@ -115,6 +120,7 @@ class IMPASSLearner(AsyncLearner):
         self._update_statistics(batch)
         targets = self._compute_targets(batch)
         self._train_in_minibatches(batch, targets)
+        self._log_noted()
         with self._metrics_lock:
             self.after_gradient_based_update(timesteps=timesteps)
             self._log_steps_trained(int(batch.valid.sum()))
@@ -131,7 +137,9 @@ class IMPASSLearner(AsyncLearner):
         """The three gradients of § 4.3, added up with their coefficients."""
         mean, sigma = gaussian.means_and_sigmas(fwd_out[Columns.ACTION_DIST_INPUTS])
         log_pi = gaussian.log_prob(batch[Columns.ACTIONS], mean, sigma)
-        values = self.module[module_id].compute_values(batch)
+        values = self.module[module_id].compute_values(
+            batch, embeddings=fwd_out.get(Columns.EMBEDDINGS)
+        )
         valid = batch[Columns.LOSS_MASK].float()
 
         objective = policy_objective(
@@ -144,13 +152,12 @@ class IMPASSLearner(AsyncLearner):
         errors = values - batch[Columns.VALUE_TARGETS]
         value_loss = 0.5 * masked_mean(errors.square(), valid)
         entropy = masked_mean(gaussian.entropy(sigma), valid)
-        self.log_values(
+        self._note(
             {
                 POLICY_LOSS: policy_loss.item(),
                 VALUE_LOSS: value_loss.item(),
                 ENTROPY: entropy.item(),
-            },
-            key=module_id,
+            }
         )
         return (
             policy_loss
@@ -251,7 +258,10 @@ class IMPASSLearner(AsyncLearner):
 
     def _take_gradient_step(self, minibatch: dict[str, Tensor]) -> None:
         module = self.module[DEFAULT_MODULE_ID]
-        optimizers = dict(self.get_optimizers_for_module(DEFAULT_MODULE_ID))
+        optimizers = {
+            name.split("_")[-1]: optimizer
+            for name, optimizer in self.get_optimizers_for_module(DEFAULT_MODULE_ID)
+        }
         for optimizer in optimizers.values():
             optimizer.zero_grad(set_to_none=True)
         loss = self.compute_loss_for_module(
@@ -261,45 +271,23 @@ class IMPASSLearner(AsyncLearner):
             fwd_out=module.forward_train(minibatch),
         )
         loss.backward()
-        loss, num_valid = average_gradients(
-            [p.grad for p in module.parameters() if p.grad is not None],
-            loss.detach(),
-            minibatch[Columns.LOSS_MASK].sum(),
-        )
-
-        norms = {}
-        for name, optimizer in optimizers.items():
-            (group,) = optimizer.param_groups
-            limit = self.config.grad_clip or math.inf
-            norm = torch.nn.utils.clip_grad_norm_(group["params"], limit)
-            norms[f"{name.split('_')[-1]}_{GRAD_NORM}"] = norm.item()
-        is_finite = all(map(math.isfinite, [loss.item(), *norms.values()]))
-        if is_finite and num_valid > 0:
-            for optimizer in optimizers.values():
-                optimizer.step()
-            self._num_skipped_in_a_row = 0
-            self.log_values(norms, key=DEFAULT_MODULE_ID)
+        norms = self._updates.step(optimizers, loss, minibatch[Columns.LOSS_MASK].sum())
+        if norms is None:
+            with self._metrics_lock:
+                key = (DEFAULT_MODULE_ID, NUM_SKIPPED_UPDATES)
+                self.metrics.log_value(key, 1, reduce="lifetime_sum")
         else:
-            self._note_skipped_update(is_finite)
+            self._note({f"{name}_{GRAD_NORM}": norms[name] for name in norms})
 
-    def _note_skipped_update(self, is_finite: bool) -> None:
-        self._num_skipped_in_a_row += 1
-        with self._metrics_lock:
-            key = (DEFAULT_MODULE_ID, NUM_SKIPPED_UPDATES)
-            self.metrics.log_value(key, 1, reduce="lifetime_sum")
-        limit = self.config.max_consecutive_skipped_updates
-        if self._num_skipped_in_a_row >= limit:
-            reason = (
-                "no step was valid; the env returns NaN or infinity"
-                if is_finite
-                else "the loss or its gradient was not finite; lower lr, or look at "
-                "the scale of observations and rewards"
-            )
-            raise RuntimeError(
-                f"{limit} updates in a row were skipped "
-                f"(max_consecutive_skipped_updates={limit}): {reason}. "
-                "The weights are still finite."
-            )
+    def _note(self, values: dict[str, float]) -> None:
+        """Keeps what a minibatch measured; the batch's means are logged, once."""
+        for name, value in values.items():
+            self._noted[name].append(value)
+
+    def _log_noted(self) -> None:
+        means = {name: sum(x) / len(x) for name, x in self._noted.items()}
+        self._noted.clear()
+        self.log_values(means, key=DEFAULT_MODULE_ID)
 
     def _log_off_policyness(self, batch: TrainBatch, measured: OffPolicyness) -> None:
         if not batch.valid.any():

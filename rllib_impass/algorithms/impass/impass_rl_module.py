@@ -12,6 +12,7 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from ray.rllib.utils.annotations import override
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import Self
 
 from rllib_impass.ops import gaussian
 from rllib_impass.ops.moments import Moments, merge_moments
@@ -44,9 +45,9 @@ class ObservationNormalizer(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Normalises ``[..., k * d]`` frame by frame."""
-        frames = states.unflatten(-1, (-1, len(self.mean)))
+        frames = states.view(*states.shape[:-1], -1, len(self.mean))
         frames = (frames - self.mean) * torch.rsqrt(self.var + 1e-8)
-        return frames.clamp(-self.clip, self.clip).flatten(-2)
+        return frames.clamp(-self.clip, self.clip).view(states.shape)
 
     @torch.no_grad()
     def update(self, batch: Moments) -> None:
@@ -91,14 +92,24 @@ class GaussianEncoderRLModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI)
             initial = config["initial_sigma"] - self.sigma_floor
             self.sigma_head.bias.fill_(math.log(math.expm1(initial)))
 
+    @override(nn.Module)
+    def train(self, mode: bool = True) -> Self:
+        # RLlib asks before every forward pass, and torch visits every submodule.
+        return self if self.training == mode else super().train(mode)
+
     @override(InferenceOnlyAPI)
     def get_non_inference_attributes(self) -> list[str]:
         return ["critic"]
 
     @override(TorchRLModule)
     def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        mean, sigma = self.encode(batch[Columns.OBS])
-        return {Columns.ACTION_DIST_INPUTS: torch.cat([mean, sigma.log()], dim=-1)}
+        states = self._normalize(batch[Columns.OBS])
+        mean, sigma = self._encode_normalized(states)
+        return {
+            Columns.ACTION_DIST_INPUTS: torch.cat([mean, sigma.log()], dim=-1),
+            # For `compute_values`, which then need not normalise again.
+            Columns.EMBEDDINGS: states,
+        }
 
     @override(TorchRLModule)
     def _forward_exploration(
@@ -124,11 +135,22 @@ class GaussianEncoderRLModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI)
     def compute_values(
         self, batch: dict[str, Any], embeddings: Any | None = None
     ) -> Tensor:
-        return self.critic(self._normalize(batch[Columns.OBS])).squeeze(-1)
+        """The critic's values.
+
+        Args:
+            batch: has the states.
+            embeddings: the same states, normalised, if ``forward_train`` has run.
+        """
+        if embeddings is None:
+            embeddings = self._normalize(batch[Columns.OBS])
+        return self.critic(embeddings).squeeze(-1)
 
     def encode(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and sigma of the action distribution, equation 8."""
-        features = self.encoder(self._normalize(states))
+        return self._encode_normalized(self._normalize(states))
+
+    def _encode_normalized(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.encoder(states)
         sigma = functional.softplus(self.sigma_head(features)) + self.sigma_floor
         return self.mean_head(features), sigma.clamp(max=self.sigma_ceiling)
 
