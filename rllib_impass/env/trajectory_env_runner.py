@@ -26,6 +26,7 @@ from rllib_impass.env.trajectory_recorder import TrajectoryRecorder
 from rllib_impass.env.vector_envs import (
     EnvPoolVectorEnv,
     FiniteActions,
+    drop_infos,
     to_action_space,
 )
 from rllib_impass.ops.returns import discounted_returns, mean_abs_second_difference
@@ -61,12 +62,12 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         super().__init__(config=config, **kwargs)
         # None where RLlib's episodes are sampled.
         self._recorder: TrajectoryRecorder | None = None
-        if (
-            self.env is not None
-            and not self.config.in_evaluation
-            and self.config.why_episodes() is None
-        ):
+        if self.env is not None and self._samples_trajectories:
             self._recorder = self._make_recorder()
+
+    @property
+    def _samples_trajectories(self) -> bool:
+        return not self.config.in_evaluation and self.config.why_episodes() is None
 
     @override(SingleAgentEnvRunner)
     def make_env(self) -> None:
@@ -85,6 +86,8 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
             self.config.env, self.config.gym_env_vectorize_mode = env, mode
         # Under the info wrapper, so that both sampling paths are guarded.
         self.env.env = FiniteActions(self.env.env)
+        if self._samples_trajectories:
+            drop_infos(self.env)
         self._env_is_suspect = False
 
     @override(EnvRunner)

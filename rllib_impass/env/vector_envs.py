@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from ray.tune.registry import ENV_CREATOR, _global_registry
@@ -139,6 +139,16 @@ class EnvPoolVectorEnv(VectorEnv):
         self._pool.close()
 
 
+def drop_infos(env: VectorEnv) -> None:
+    """Has gymnasium's own vector env return no infos.
+
+    It merges those of all copies into arrays on every step, which takes a tenth of the
+    time that Hopper does, for a Trajectory that has no infos.
+    """
+    if isinstance(env.unwrapped, SyncVectorEnv):
+        env.unwrapped._add_info = lambda infos, *_: infos
+
+
 class FiniteActions(VectorWrapper):
     """Keeps non-finite actions away from a vector env; EnvPool would abort on them.
 
@@ -170,18 +180,17 @@ def to_action_space(
     space: gym.spaces.Box, *, normalize: bool, clip: bool
 ) -> Callable[[NDArray[Any]], NDArray[Any]]:
     """RLlib's ``normalize_actions`` / ``clip_actions`` for whole batches of actions."""
-    low, high = space.low, space.high
+    low, high, width = space.low, space.high, space.high - space.low
 
-    def unsquash(actions: NDArray[Any]) -> NDArray[Any]:
-        # RLlib's `unsquash_action`, operation by operation, so that both sampling
-        # paths send bit-identical actions.
-        return np.clip(low + (actions + 1.0) * (high - low) / 2.0, low, high)
+    def fit(actions: NDArray[Any]) -> NDArray[Any]:
+        # np.clip takes four times as long for a few dozen numbers.
+        return np.minimum(np.maximum(actions, low), high)
 
     if normalize:
-        return unsquash
-    if clip:
-        return lambda actions: np.clip(actions, low, high)
-    return lambda actions: actions
+        # RLlib's `unsquash_action`, operation by operation, so that both sampling
+        # paths send bit-identical actions.
+        return lambda actions: fit(low + (actions + 1.0) * width / 2.0)
+    return fit if clip else lambda actions: actions
 
 
 def _as_float32(space: gym.spaces.Box) -> gym.spaces.Box:

@@ -10,6 +10,7 @@ from rllib_impass.env.vector_envs import (
     EnvPoolVectorEnv,
     FiniteActions,
     choose_backend,
+    drop_infos,
     to_action_space,
 )
 
@@ -149,6 +150,25 @@ def test_non_finite_actions_never_reach_a_vector_env(backend, bad):
     assert guarded.num_nonfinite_actions == 1
     assert not np.isfinite(actions[1, 2]), "the caller's array stays as it was"
     guarded.close()
+
+
+def test_a_vector_env_without_infos_steps_alike():
+    kept, dropped = (gym.make_vec("Hopper-v5", num_envs=2) for _ in range(2))
+    drop_infos(dropped)
+    np.testing.assert_array_equal(kept.reset(seed=3)[0], dropped.reset(seed=3)[0])
+    num_ends = 0
+    for _ in range(60):
+        actions = np.ones((2, 3), np.float32)
+        *transition, infos = kept.step(actions)
+        *same, no_infos = dropped.step(actions)
+        for ours, theirs in zip(same, transition, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        assert no_infos == {}
+        assert infos, "there is something to drop"
+        num_ends += transition[2].sum()
+    assert num_ends > 0
+    kept.close()
+    dropped.close()
 
 
 def test_actions_are_fitted_to_the_space():
