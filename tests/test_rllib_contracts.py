@@ -48,7 +48,7 @@ def test_a_request_is_tracked_by_its_tag_until_it_is_fetched(ray_session):
     )
     assert manager.foreach_actor_async("work", tag="a") == 1
     manager.foreach_actor_async("work", tag="b")
-    # ActorLearner._collect_samples waits for exactly these references.
+    # SampleRequests.collect waits for exactly these references.
     references, _, _ = manager._filter_calls_by_tag("a")
     assert len(references) == 1
     ray.wait(references, num_returns=1, timeout=30)

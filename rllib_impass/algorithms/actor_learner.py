@@ -3,7 +3,6 @@
 import logging
 import math
 import time
-from collections import Counter
 from typing import Any
 
 import ray
@@ -29,18 +28,15 @@ from ray.tune.execution.placement_groups import PlacementGroupFactory
 
 from rllib_impass.algorithms.actor_learner_config import ActorLearnerConfig
 from rllib_impass.algorithms.runner_state_server import RunnerStateServer
+from rllib_impass.algorithms.sample_requests import Sample, SampleRequests
 from rllib_impass.env.trajectory_env_runner import forget_weights_version
 
 logger = logging.getLogger(__name__)
 
-NUM_RUNNER_FAILURES = "num_env_runner_failures_lifetime"
 NUM_SAMPLES_WAITING = "num_samples_waiting_for_a_batch"
 
-_SAMPLE = "sample_get_state_and_metrics"
 # How often dead runners are asked if they are back, and learners if they live.
 _POLL_INTERVAL_S = 1.0
-# Pause while nothing can be requested: learners are full, or every runner is gone.
-_BACK_PRESSURE_PAUSE_S = 0.02
 # How long actors have to close their envs before they are ended.
 _STOP_TIMEOUT_S = 5.0
 
@@ -61,10 +57,9 @@ class ActorLearner(IMPALA):
         server = self._start_state_server() if has_actors else None
         super().setup(config)
         self._waiting: list[ObjectRef] = []
-        self._failures_in_a_row: Counter[int] = Counter()
-        self._last_failure: Exception | None = None
-        # Spent waiting for a sample, not merely between two calls of `train()`.
-        self._silence_s = 0.0
+        self._requests = SampleRequests(
+            self.env_runner_group, self.config, self.metrics
+        )
         self._last_probe_s = self._last_poll_s = time.monotonic()
         if server is not None:
             self._connect_to(server)
@@ -84,9 +79,10 @@ class ActorLearner(IMPALA):
         if self.config.num_env_runners == 0:
             self._train_in_turns()
             return
-        if len(self._waiting) < self.config.samples_per_batch:
-            self.env_runner_group.foreach_env_runner_async(_SAMPLE, tag=_SAMPLE)
-        self._waiting += self._collect_samples()
+        is_needed = len(self._waiting) < self.config.samples_per_batch
+        if is_needed:
+            self._requests.send()
+        self._take_samples(self._requests.collect(is_needed=is_needed))
         self._feed_learners()
         self.metrics.log_value(NUM_SAMPLES_WAITING, len(self._waiting), window=1)
 
@@ -187,36 +183,11 @@ class ActorLearner(IMPALA):
         )
         return all(self.learner_group._get_results(results))
 
-    def _collect_samples(self) -> list[ObjectRef]:
-        """Waits for a sample to be ready, then takes all that are."""
-        started = time.monotonic()
-        manager = self.env_runner_group._worker_manager
-        in_flight, _, _ = manager._filter_calls_by_tag(_SAMPLE)
-        if in_flight:
-            # RLlib's own wait ends when all requests are done, not when one is.
-            timeout = self.config.timeout_s_sampler_manager
-            ray.wait(in_flight, num_returns=1, timeout=timeout, fetch_local=False)
-        else:
-            time.sleep(_BACK_PRESSURE_PAUSE_S)
-        refs, metrics, connector_states = [], [], []
-        for result in manager.fetch_ready_async_reqs(tags=_SAMPLE):
-            sample = result.get()
-            if isinstance(sample, Exception):
-                self._note_failure(result.actor_id, sample)
-                continue
-            ref, states, runner_metrics = sample
-            refs.append(ref)
-            metrics.append(runner_metrics)
-            connector_states.append(states)
-            self._failures_in_a_row[result.actor_id] = 0
-        if refs:
-            self._silence_s = 0.0
-            self.metrics.aggregate(metrics, key=ENV_RUNNER_RESULTS)
-            self._push_connector_states(connector_states)
-        elif len(self._waiting) < self.config.samples_per_batch:
-            self._silence_s += time.monotonic() - started
-            self._check_for_stall()
-        return refs
+    def _take_samples(self, samples: list[Sample]) -> None:
+        if samples:
+            self._waiting += [sample.ref for sample in samples]
+            self.metrics.aggregate([s.metrics for s in samples], key=ENV_RUNNER_RESULTS)
+            self._push_connector_states([s.connector_states for s in samples])
 
     def _feed_learners(self) -> None:
         size = self.config.samples_per_batch
@@ -278,36 +249,6 @@ class ActorLearner(IMPALA):
             NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(sampled, default=0),
             NUM_ENV_STEPS_TRAINED_LIFETIME: self.metrics.peek(trained, default=0),
         }
-
-    def _note_failure(self, runner_id: int, error: Exception) -> None:
-        config = self.config
-        self._last_failure = error
-        self._failures_in_a_row[runner_id] += 1
-        self.metrics.log_value(NUM_RUNNER_FAILURES, 1, reduce="lifetime_sum")
-        if not (config.restart_failed_env_runners or config.ignore_env_runner_failures):
-            raise error
-        in_a_row = self._failures_in_a_row[runner_id]
-        limit = config.num_consecutive_env_runner_failures_tolerance
-        cause = (str(error).strip().splitlines() or [repr(error)])[-1]
-        logger.warning(
-            "env runner %d failed (%d in a row): %s", runner_id, in_a_row, cause
-        )
-        if in_a_row > limit:
-            raise RuntimeError(
-                f"env runner {runner_id} failed {in_a_row} times in a row "
-                f"(num_consecutive_env_runner_failures_tolerance={limit}): {error}"
-            ) from error
-
-    def _check_for_stall(self) -> None:
-        if self._silence_s < self.config.sample_timeout_s:
-            return
-        healthy = self.env_runner_group.num_healthy_remote_env_runners()
-        raise RuntimeError(
-            f"no sample for {self._silence_s:.0f} s; {healthy} of "
-            f"{self.config.num_env_runners} env runners are healthy. If the env is "
-            "this slow, raise env_runners(sample_timeout_s=...). "
-            f"Last failure: {self._last_failure!r}"
-        ) from self._last_failure
 
     def _start_state_server(self) -> ActorHandle:
         return (

@@ -133,7 +133,7 @@ def test_nothing_is_lost_between_actors_and_learner(build, num_learners):
     manager = algorithm.env_runner_group._worker_manager
     deadline = time.monotonic() + 30
     while manager.num_outstanding_async_reqs(SAMPLE) and time.monotonic() < deadline:
-        algorithm._waiting += algorithm._collect_samples()
+        algorithm._take_samples(algorithm._requests.collect(is_needed=False))
     while len(algorithm._waiting) >= 2 and time.monotonic() < deadline:
         algorithm._feed_learners()
     for _ in range(3):
