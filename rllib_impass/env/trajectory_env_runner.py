@@ -195,7 +195,7 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         """What RLlib does about a failed step."""
         self.metrics.log_value(NUM_ENV_STEP_FAILURES_LIFETIME, 1, reduce="lifetime_sum")
         if not self.config.restart_failed_sub_environments:
-            raise error
+            raise RuntimeError(f"env={self.config.env!r} failed: {error!r}") from error
         logger.exception("the env failed and is rebuilt: %r", error)
         self._count_env_failure()
         self.make_env()
