@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rllib_impass.cli import example
+from rllib_impass.cli import benchmark, example
 from rllib_impass.cli.evaluate import evaluate
 from rllib_impass.cli.export import export
 from rllib_impass.cli.train import train
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 for _command in (train, evaluate, export):
     app.command(no_args_is_help=True)(_command)
+app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(example.app, name="example")
 
 

@@ -1,7 +1,6 @@
 """`rllib evaluate`: how good is the policy of a checkpoint?"""
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +12,8 @@ from rich.table import Table
 
 from rllib_impass.cli.checkpoint_options import CheckpointOption, find
 from rllib_impass.cli.errors import one_line_errors
+from rllib_impass.cli.output_files import write_json
 from rllib_impass.cli.train_options import Import
-from rllib_impass.experiments.errors import UsageError
 
 if TYPE_CHECKING:
     from rllib_impass.experiments.evaluation import Evaluation
@@ -75,7 +74,7 @@ def evaluate(
         for file in result.videos:
             console.print(f"wrote {file}", soft_wrap=True)
         if json_file is not None:
-            _write_json(result, json_file)
+            write_json(result.to_dict(), json_file)
             console.print(f"wrote {json_file}", soft_wrap=True)
 
 
@@ -88,14 +87,6 @@ def _progress(console: Console, episodes: int) -> Iterator[Callable[[], None] | 
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("episodes", total=episodes)
         yield lambda: progress.advance(task)
-
-
-def _write_json(result: "Evaluation", file: Path) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(result.to_dict(), indent=2) + "\n")
-    except OSError as error:
-        raise UsageError(f"--json {file}: {error.strerror}; give a file") from None
 
 
 def _table(result: "Evaluation") -> Table:

@@ -42,7 +42,7 @@ class RayOptions:
     modules: tuple[str, ...] = ()
 
 
-def start_ray(options: RayOptions, experiments: Sequence[Experiment]) -> None:
+def start_ray(options: RayOptions, experiments: Sequence[Experiment] = ()) -> None:
     """Starts Ray with room for the largest trial, or joins a cluster."""
     # Tune's own tables ignore `verbose=0` unless its former output is chosen.
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
@@ -54,7 +54,7 @@ def start_ray(options: RayOptions, experiments: Sequence[Experiment]) -> None:
     address = options.address or os.environ.get("RAY_ADDRESS")
     if address is None:
         # A small machine shares its cores rather than wait for more of them.
-        needed = math.ceil(max(e.num_cpus() for e in experiments))
+        needed = math.ceil(max((e.num_cpus() for e in experiments), default=0))
         here["num_cpus"] = options.num_cpus or max(os.cpu_count() or 1, needed)
         here["include_dashboard"] = False
     elif any(value is not None for value in here.values()):

@@ -1,0 +1,1 @@
+"""Benchmarks: what training costs, beside stock IMPALA and bare environments."""

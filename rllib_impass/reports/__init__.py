@@ -1,0 +1,1 @@
+"""Reports: what runs and benchmarks found, as tables and figures."""
