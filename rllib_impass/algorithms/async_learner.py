@@ -6,8 +6,10 @@ import logging
 import threading
 from typing import Any
 
+import numpy as np
 import ray
 import torch
+import tree
 from ray.actor import ActorHandle
 from ray.exceptions import ObjectLostError, OwnerDiedError
 from ray.rllib.core import ALL_MODULES, COMPONENT_RL_MODULE
@@ -31,6 +33,9 @@ QUEUE_PUT_WAIT = "queue_put_wait_s"
 QUEUE_GET_WAIT = "queue_get_wait_s"
 
 _SHUTDOWN_TIMEOUT_S = 30.0
+# Smaller weights travel inside the messages: Ray sends so much in one piece, and a trip
+# through the object store costs every actor a second request.
+_MAX_MESSAGE_BYTES = 64 * 1024
 
 
 class AsyncLearner(TorchLearner, abc.ABC):
@@ -236,9 +241,12 @@ class AsyncLearner(TorchLearner, abc.ABC):
         if self._server is None or rank() != 0:
             return
         weights = self.module.get_state(inference_only=True)
+        num_bytes = sum(np.asarray(array).nbytes for array in tree.flatten(weights))
         self._server.push.remote(
             {
-                COMPONENT_RL_MODULE: ray.put(weights),
+                COMPONENT_RL_MODULE: (
+                    weights if num_bytes < _MAX_MESSAGE_BYTES else ray.put(weights)
+                ),
                 WEIGHTS_SEQ_NO: self._weights_seq_no,
             }
         )

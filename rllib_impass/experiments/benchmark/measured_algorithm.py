@@ -18,7 +18,7 @@ from rllib_impass.experiments.benchmark.measurement import Slice
 from rllib_impass.experiments.benchmark.process_usage import Processes, UsageMeter
 
 # Says nothing of how it trains, only how often `train()` returns.
-ITERATION_S = 1.0
+ITERATION_S = 2.0
 # The first one starts processes' caches and torch; later ones restart the pipeline and
 # get rid of what was sampled while another contender was measured.
 FIRST_WARM_UP_S = 2.0

@@ -14,8 +14,8 @@ from rllib_impass.experiments.benchmark.measurement import Usage
 
 # Our algorithms' learner, where it has no process of its own.
 LEARNER_THREAD = "impass-learner"
-# Adding up a process's pages takes milliseconds: seldom enough not to be felt.
-MEMORY_INTERVAL_S = 1.0
+# Adding up the pages of a large process takes 10 ms: seldom enough not to be felt.
+MEMORY_INTERVAL_S = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
