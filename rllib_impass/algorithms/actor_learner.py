@@ -168,9 +168,11 @@ class ActorLearner(IMPALA):
         self._update_learners(batch)
         self._wait_for_learners()
         self._update_learners([])
-        self.env_runner_group.sync_weights(
-            from_worker_or_learner_group=self.learner_group, inference_only=True
+        # As actors get them; of several learners, all have the same.
+        results = self.learner_group.foreach_learner(
+            lambda learner: learner.state_for_actors()
         )
+        self.env_runner.set_state(self.learner_group._get_results(results)[0])
 
     def _wait_for_learners(self) -> None:
         while not self._learners_are_idle():

@@ -1,24 +1,20 @@
-"""Settings that all actor-learners share, and the checks that guard them."""
+"""Settings that all actor-learners share."""
 
-import math
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
-from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.algorithms.impala import IMPALAConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.connectors.learner import AddObservationsFromEpisodesToBatch
-from ray.rllib.env.env_context import EnvContext
 from ray.rllib.utils import force_list
 from ray.rllib.utils.annotations import override
 from typing_extensions import Self
 
-from rllib_impass.connectors.stack_states import StackStates, stacked_space
+from rllib_impass.algorithms.checked_config import CheckedConfig
+from rllib_impass.connectors.stack_states import StackStates
 from rllib_impass.env.trajectory_env_runner import TrajectoryEnvRunner
-from rllib_impass.env.vector_envs import BACKENDS, BackendChoice, choose_backend
+from rllib_impass.env.vector_envs import BackendChoice, choose_backend
 
 EPISODE_CALLBACKS = (
     "on_episode_created",
@@ -32,23 +28,8 @@ EPISODE_CALLBACKS = (
 # the first n episodes to finish among many envs are the short ones.
 EVALUATION_DEFAULTS = {"explore": False, "num_envs_per_env_runner": 1}
 
-# Settings of RLlib's IMPALA that nothing here would read.
-MEANINGLESS_SETTINGS = {
-    "vtrace": "it is what the algorithm does",
-    "entropy_coeff_schedule": "give entropy_coeff the schedule",
-    "lr_schedule": "give lr the schedule",
-    "replay_proportion": "every step is trained once",
-    "opt_type": "the optimizer is Adam",
-    "shuffle_batch_per_epoch": "minibatches are always shuffled",
-    "learner_queue_size": "set minibatch_queue_size",
-    "num_aggregator_actors_per_learner": "learners batch trajectories themselves",
-    "torch_skip_nan_gradients": "set max_consecutive_skipped_updates",
-    "grad_clip_by": "gradients are clipped by global norm, encoder and critic apart",
-    "use_env_runner_state_server": "weights always go through our own server",
-}
 
-
-class ActorLearnerConfig(IMPALAConfig):
+class ActorLearnerConfig(CheckedConfig):
     """Base of the configs of IMPASS, IMPALA-noSS and D4PG."""
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -56,6 +37,8 @@ class ActorLearnerConfig(IMPALAConfig):
 
         self.vector_backend = "auto"
         self.num_stacked_states = 1
+        self.critic_lr: float | list = 1e-3
+        self.normalize_observations = True
         self.minibatch_queue_size = 2
         self.max_consecutive_skipped_updates = 100
 
@@ -84,6 +67,8 @@ class ActorLearnerConfig(IMPALAConfig):
         self,
         *,
         num_stacked_states: int = NotProvided,
+        critic_lr: float | list = NotProvided,
+        normalize_observations: bool = NotProvided,
         minibatch_queue_size: int = NotProvided,
         max_consecutive_skipped_updates: int = NotProvided,
         **kwargs: Any,
@@ -92,6 +77,9 @@ class ActorLearnerConfig(IMPALAConfig):
 
         Args:
             num_stacked_states: k of equation 9: how many states make one observation.
+            critic_lr: learning rate of the critic, a number or RLlib's schedule
+                ``[[step, value], ...]``; ``lr`` is the policy's.
+            normalize_observations: shift and scale single states by running statistics.
             minibatch_queue_size: how many train batches may wait for the learner.
             max_consecutive_skipped_updates: gradient steps skipped in a row (because a
                 loss or gradient was not finite, or no data was valid) until training
@@ -101,6 +89,8 @@ class ActorLearnerConfig(IMPALAConfig):
         super().training(**kwargs)
         return self.set_given(
             num_stacked_states=num_stacked_states,
+            critic_lr=critic_lr,
+            normalize_observations=normalize_observations,
             minibatch_queue_size=minibatch_queue_size,
             max_consecutive_skipped_updates=max_consecutive_skipped_updates,
         )
@@ -125,14 +115,25 @@ class ActorLearnerConfig(IMPALAConfig):
         return self
 
     @property
+    def num_repeated_steps(self) -> int:
+        """How many steps each Trajectory repeats of the one before."""
+        return 0
+
+    @property
     def steps_per_sample(self) -> int:
         """Env steps in one Trajectory: fragment length times envs per runner."""
         return self.rollout_fragment_length * self.num_envs_per_env_runner
 
     @property
     def samples_per_batch(self) -> int:
-        """How many Trajectories make one train batch of all learners together."""
-        return self.total_train_batch_size // self.steps_per_sample
+        """How many Trajectories the learners take at a time, all of them together."""
+        return max(1, self.num_learners)
+
+    @property
+    def steps_per_batch(self) -> int:
+        """Env steps that one learner takes at a time."""
+        steps = self.samples_per_batch * self.steps_per_sample
+        return steps // max(1, self.num_learners)
 
     def why_episodes(self) -> str | None:
         """The reason to sample RLlib episodes instead of Trajectories, or None."""
@@ -159,6 +160,15 @@ class ActorLearnerConfig(IMPALAConfig):
         return choose_backend(
             self.vector_backend, self.env, self.env_config, self.why_episodes()
         )
+
+    @property
+    @override(AlgorithmConfig)
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        return super()._model_config_auto_includes | {
+            **self.model_defaults,
+            "num_stacked_states": self.num_stacked_states,
+            "normalize_observations": self.normalize_observations,
+        }
 
     @override(AlgorithmConfig)
     def get_evaluation_config_object(self) -> AlgorithmConfig | None:
@@ -193,144 +203,3 @@ class ActorLearnerConfig(IMPALAConfig):
                 ),
             )
         return pipeline
-
-    @override(IMPALAConfig)
-    def validate(self) -> None:
-        self._validate_counts()
-        # Stacks need k-1 states from before a fragment cut.
-        self.episode_lookback_horizon = max(
-            self.episode_lookback_horizon, self.num_stacked_states - 1
-        )
-        # Not IMPALAConfig's own: it wants minibatches of whole fragments, ours are of
-        # single transitions.
-        super(IMPALAConfig, self).validate()
-        # RLlib validates the evaluation config, too; it never trains.
-        if not self.in_evaluation:
-            self._validate_batches()
-            self._validate_optimization()
-            self._validate_sampling()
-            self._validate_spaces()
-
-    def _validate_counts(self) -> None:
-        minima = {
-            "num_epochs": 1,
-            "max_requests_in_flight_per_env_runner": 1,
-            "max_requests_in_flight_per_learner": 1,
-            "num_stacked_states": 1,
-            "minibatch_queue_size": 1,
-            "max_consecutive_skipped_updates": 1,
-            "broadcast_interval": 1,
-            "num_envs_per_env_runner": 1,
-            "num_env_runners": 0,
-            "num_learners": 0,
-        }
-        for name, minimum in minima.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < minimum:
-                self._value_error(
-                    f"{name} must be a whole number of at least {minimum}, got "
-                    f"{value!r}."
-                )
-        if self.in_evaluation:
-            return
-        defaults = ActorLearnerConfig()
-        for name, instead in MEANINGLESS_SETTINGS.items():
-            if getattr(self, name) != getattr(defaults, name):
-                self._value_error(
-                    f"{name}={getattr(self, name)!r} has no effect on "
-                    f"{self.algo_class.__name__}: {instead}."
-                )
-
-    def _validate_batches(self) -> None:
-        if not isinstance(self.rollout_fragment_length, int):
-            self._value_error(
-                "rollout_fragment_length must be a whole number, got "
-                f"{self.rollout_fragment_length!r}."
-            )
-        batch, sample = self.train_batch_size_per_learner, self.steps_per_sample
-        if not isinstance(batch, int) or batch < 1 or batch % sample:
-            nearest = max(1, round((batch or 0) / sample)) * sample
-            self._value_error(
-                f"train_batch_size_per_learner={batch} is not a multiple of "
-                f"rollout_fragment_length x num_envs_per_env_runner = "
-                f"{self.rollout_fragment_length} x {self.num_envs_per_env_runner} = "
-                f"{sample}. Set it to {nearest}, or change one of the others."
-            )
-        size = self.minibatch_size
-        if size is not None and not (isinstance(size, int) and 1 <= size <= batch):
-            self._value_error(
-                f"minibatch_size={size} must be a whole number between 1 and "
-                f"train_batch_size_per_learner={batch}, or None for whole batches."
-            )
-
-    def _validate_optimization(self) -> None:
-        if not 0.0 <= self.gamma <= 1.0:
-            self._value_error(f"gamma must be between 0 and 1, got {self.gamma}.")
-        if self.grad_clip is not None and not self.grad_clip > 0.0:
-            self._value_error(
-                f"grad_clip must be above 0, or None for no clip, got {self.grad_clip}."
-            )
-        if isinstance(self.lr, float | int) and not self.lr > 0.0:
-            self._value_error(f"lr must be above 0, got {self.lr}.")
-
-    def _validate_sampling(self) -> None:
-        if self.vector_backend not in BACKENDS:
-            self._value_error(
-                f"vector_backend={self.vector_backend!r} must be one of "
-                f"{', '.join(map(repr, BACKENDS))}."
-            )
-        if self.batch_mode != "truncate_episodes":
-            self._value_error(
-                f"batch_mode={self.batch_mode!r} is not supported: actors send "
-                "fragments of fixed length. Use 'truncate_episodes'."
-            )
-        if not self.explore:
-            self._value_error(
-                "explore=False would train on actions without exploration. Set it in "
-                "evaluation(evaluation_config={'explore': False}) only."
-            )
-        if self.is_multi_agent:
-            self._value_error("multi-agent environments are not supported.")
-        self.choose_backend()
-
-    def _validate_spaces(self) -> None:
-        observation_space, action_space = self._spaces()
-        stacked_space(observation_space, self.num_stacked_states)
-        if not isinstance(action_space, gym.spaces.Box) or not np.issubdtype(
-            action_space.dtype, np.floating
-        ):
-            self._value_error(
-                f"env={self.env!r} has the action space {action_space}; only "
-                "continuous (Box) actions are supported."
-            )
-        if not action_space.is_bounded():
-            self._value_error(
-                f"env={self.env!r} has unbounded actions {action_space}, so there is "
-                "no scale to explore at. Wrap the env with a bounded action space "
-                "(gymnasium.wrappers.RescaleAction)."
-            )
-        if math.prod(action_space.shape) == 0 or len(action_space.shape) != 1:
-            self._value_error(
-                f"env={self.env!r} has actions of shape {action_space.shape}; they "
-                "must be a vector."
-            )
-
-    def _spaces(self) -> tuple[gym.Space, gym.Space]:
-        if self.env is None:
-            self._value_error("env is not set: use .environment('Hopper-v5').")
-        if self.observation_space is not None and self.action_space is not None:
-            return self.observation_space, self.action_space
-        try:
-            _, creator = Algorithm._get_env_id_and_creator(self.env, self)
-            env = creator(EnvContext(self.env_config, worker_index=0))
-        except Exception as error:
-            # From None: RLlib's own text repeats itself over thirty lines.
-            cause = error.__cause__ or error.__context__ or error
-            raise ValueError(
-                f"env={self.env!r} with env_config={self.env_config} cannot be "
-                f"created: {cause}"
-            ) from None
-        try:
-            return env.observation_space, env.action_space
-        finally:
-            env.close()

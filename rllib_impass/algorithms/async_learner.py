@@ -50,6 +50,9 @@ class AsyncLearner(TorchLearner, abc.ABC):
     def train_on(self, samples: list[Any], timesteps: dict[str, Any]) -> None:
         """Trains on what one or more ``EnvRunner.sample()`` calls returned."""
 
+    def set_up_training(self) -> None:
+        """Called once, when the module is there and the thread is not yet."""
+
     @override(Learner)
     def build(self) -> None:
         super().build()
@@ -64,6 +67,7 @@ class AsyncLearner(TorchLearner, abc.ABC):
         self._has_news = False
         self._num_trained_batches = 0
         self._progress = threading.Condition()
+        self.set_up_training()
         self._thread = threading.Thread(
             target=self._train_until_closed, name="impass-learner", daemon=True
         )
@@ -105,6 +109,18 @@ class AsyncLearner(TorchLearner, abc.ABC):
         with self._weights_lock:
             self._server = server
             self._publish()
+
+    def weights_for_actors(self) -> StateDict:
+        """What actors sample with."""
+        return self.module.get_state(inference_only=True)
+
+    def state_for_actors(self) -> StateDict:
+        """The same with its version, as ``EnvRunner.set_state`` takes it."""
+        with self._weights_lock:
+            return {
+                COMPONENT_RL_MODULE: self.weights_for_actors(),
+                WEIGHTS_SEQ_NO: self._weights_seq_no,
+            }
 
     def wait_until_idle(self, timeout_s: float | None = None) -> bool:
         """Waits until every queued batch is trained; raises what the thread raised.
@@ -183,9 +199,14 @@ class AsyncLearner(TorchLearner, abc.ABC):
         pass
 
     def log_values(self, values: dict[str, float], key: str = ALL_MODULES) -> None:
-        """Logs the newest value of each metric."""
+        """Logs metrics of which a result shows the mean over its batches."""
         with self._metrics_lock:
             self.metrics.log_dict(values, key=key, window=1)
+
+    def log_counts(self, counts: dict[str, int], key: str = ALL_MODULES) -> None:
+        """Logs metrics that only grow, of which a result shows the newest value."""
+        with self._metrics_lock:
+            self.metrics.log_dict(counts, key=key, reduce="max")
 
     def _train_until_closed(self) -> None:
         if self.config.num_learners == 0:
@@ -214,9 +235,7 @@ class AsyncLearner(TorchLearner, abc.ABC):
         self.log_values(
             {
                 QUEUE_DEPTH: stats.depth,
-                NUM_ENV_STEPS_QUEUED: (
-                    stats.depth * self.config.train_batch_size_per_learner
-                ),
+                NUM_ENV_STEPS_QUEUED: stats.depth * self.config.steps_per_batch,
                 QUEUE_PUT_WAIT: stats.put_wait_s,
                 QUEUE_GET_WAIT: stats.get_wait_s,
                 WEIGHTS_SEQ_NO: self._weights_seq_no,
@@ -240,16 +259,12 @@ class AsyncLearner(TorchLearner, abc.ABC):
     def _publish(self) -> None:
         if self._server is None or rank() != 0:
             return
-        weights = self.module.get_state(inference_only=True)
+        state = self.state_for_actors()
+        weights = state[COMPONENT_RL_MODULE]
         num_bytes = sum(np.asarray(array).nbytes for array in tree.flatten(weights))
-        self._server.push.remote(
-            {
-                COMPONENT_RL_MODULE: (
-                    weights if num_bytes < _MAX_MESSAGE_BYTES else ray.put(weights)
-                ),
-                WEIGHTS_SEQ_NO: self._weights_seq_no,
-            }
-        )
+        if num_bytes >= _MAX_MESSAGE_BYTES:
+            state[COMPONENT_RL_MODULE] = ray.put(weights)
+        self._server.push.remote(state)
 
     def _resolve(self, refs: list[ray.ObjectRef]) -> list[Any]:
         """Fetches samples, leaving out those that went down with their actor."""

@@ -31,6 +31,8 @@ class Trajectory:
         valid: ``[T, B]``: False where a vector env spends the step on its auto-reset,
             and in whole columns that held a non-finite number.
         weights_version: version of the weights that acted.
+        num_repeated: how many steps at the start the fragment before had already, for
+            targets that look ahead over a fragment's end; counted in T.
     """
 
     frames: Array
@@ -43,11 +45,12 @@ class Trajectory:
     terminated: NDArray[np.bool_]
     valid: NDArray[np.bool_]
     weights_version: int
+    num_repeated: int = 0
 
     @property
     def num_valid_steps(self) -> int:
-        """How many steps the learner will train on."""
-        return int(self.valid.sum())
+        """How many steps are new and can be trained on."""
+        return int(self.valid[self.num_repeated :].sum())
 
     def without_nonfinite_columns(self) -> tuple["Trajectory", int]:
         """Invalidates columns that hold a NaN or an infinity anywhere.

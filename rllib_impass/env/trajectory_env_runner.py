@@ -254,6 +254,7 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
             action_size=math.prod(space.shape),
             num_stacked_states=self.config.num_stacked_states,
             gamma=self.config.gamma,
+            num_repeated=self.config.num_repeated_steps,
         )
 
     def _spread_seed(self) -> int | None:

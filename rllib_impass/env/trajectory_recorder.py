@@ -12,6 +12,15 @@ from rllib_impass.ops.gaussian import means_and_sigmas
 from rllib_impass.ops.returns import discounted_returns
 from rllib_impass.ops.state_stack import stack_states
 
+_STEP_ARRAYS = (
+    "_actions",
+    "_dist_inputs",
+    "_rewards",
+    "_returns",
+    "_terminated",
+    "_valid",
+)
+
 
 class FinishedEpisode(NamedTuple):
     """What is reported of an episode once it has ended."""
@@ -31,6 +40,7 @@ class TrajectoryRecorder:
         action_size: length of an action.
         num_stacked_states: k.
         gamma: discount of the returns-so-far.
+        num_repeated: how many steps each Trajectory repeats of the one before.
     """
 
     def __init__(
@@ -42,8 +52,10 @@ class TrajectoryRecorder:
         action_size: int,
         num_stacked_states: int,
         gamma: float,
+        num_repeated: int = 0,
     ) -> None:
-        self._num_steps = num_steps
+        self._num_repeated = num_repeated
+        self._num_steps = num_repeated + num_steps
         self._num_envs = num_envs
         self._frame_size = frame_size
         self._action_size = action_size
@@ -54,8 +66,10 @@ class TrajectoryRecorder:
     def reset(self, observations: NDArray) -> None:
         """Starts a new episode in every env; a fragment under way is discarded."""
         self._allocate()
-        self._frames[self._k - 1] = self._flat(observations)
-        self._ages[0] = 0
+        # There is nothing to repeat: no step before this one is valid.
+        self._valid[: self._t] = False
+        self._returns[: self._t] = 0.0
+        self._frames[self._k - 1 + self._t] = self._flat(observations)
         self._resetting = np.empty(0, np.intp)
         self._return_carry = np.zeros(self._num_envs)
         self._episode_returns = np.zeros(self._num_envs)
@@ -101,10 +115,12 @@ class TrajectoryRecorder:
         """Returns the T recorded steps and goes on in the same episodes."""
         if self._t != self._num_steps:
             raise RuntimeError(f"{self._t} of {self._num_steps} steps are recorded")
+        new = slice(self._num_repeated, None)
         starts = (self._ages[:-1] == 0) & self._valid
         returns = discounted_returns(
-            self._rewards, starts, self._return_carry, self._gamma
+            self._rewards[new], starts[new], self._return_carry, self._gamma
         )
+        self._returns[new] = returns
         means, sigmas = means_and_sigmas(torch.from_numpy(self._dist_inputs))
         trajectory = Trajectory(
             frames=self._frames,
@@ -113,27 +129,37 @@ class TrajectoryRecorder:
             means=means.numpy(),
             sigmas=sigmas.numpy(),
             rewards=self._rewards,
-            returns=returns.astype(np.float32),
+            returns=self._returns,
             terminated=self._terminated,
             valid=self._valid,
             weights_version=weights_version,
+            num_repeated=self._num_repeated,
         )
-        self._allocate()
-        self._frames[: self._k] = trajectory.frames[-self._k :]
-        self._ages[0] = trajectory.ages[-1]
+        self._carry_over()
         # One non-finite reward must not spoil the rest of a long episode.
         self._return_carry = np.nan_to_num(returns[-1], posinf=0.0, neginf=0.0)
         return trajectory
 
+    def _carry_over(self) -> None:
+        """Begins the next fragment with the state, and the steps, that it repeats."""
+        frames, ages = self._frames, self._ages
+        steps = [getattr(self, name) for name in _STEP_ARRAYS]
+        self._allocate()
+        self._frames[: self._k + self._t] = frames[-(self._k + self._t) :]
+        self._ages[: self._t + 1] = ages[-(self._t + 1) :]
+        for name, array in zip(_STEP_ARRAYS, steps, strict=True):
+            getattr(self, name)[: self._t] = array[len(array) - self._t :]
+
     def _allocate(self) -> None:
         """Fresh arrays: the last fragment's belong to its Trajectory."""
         steps, envs = self._num_steps, self._num_envs
-        self._t = 0
+        self._t = self._num_repeated
         self._frames = np.zeros((self._k + steps, envs, self._frame_size), np.float32)
         self._ages = np.zeros((steps + 1, envs), np.int32)
         self._actions = np.zeros((steps, envs, self._action_size), np.float32)
         self._dist_inputs = np.zeros((steps, envs, 2 * self._action_size), np.float32)
         self._rewards = np.zeros((steps, envs), np.float32)
+        self._returns = np.zeros((steps, envs), np.float32)
         self._terminated = np.zeros((steps, envs), bool)
         self._valid = np.ones((steps, envs), bool)
 

@@ -4,12 +4,12 @@ import subprocess
 import sys
 import textwrap
 
-import numpy as np
 import pytest
 from ray import tune
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 
+from assertions import assert_same
 from configs import small_config
 from faulty_learners import SlowLearner
 from rllib_impass import IMPASS
@@ -41,19 +41,6 @@ def evaluation_return(algorithm):
 
 def learner_state(algorithm):
     return algorithm.learner_group.get_state()["learner"]
-
-
-def assert_same(a, b, path=""):
-    if isinstance(a, dict):
-        assert a.keys() == b.keys(), path
-        for key in a:
-            assert_same(a[key], b[key], f"{path}/{key}")
-    elif isinstance(a, list | tuple):
-        assert len(a) == len(b), path
-        for i, (x, y) in enumerate(zip(a, b, strict=True)):
-            assert_same(x, y, f"{path}/{i}")
-    else:
-        np.testing.assert_array_equal(a, b, err_msg=path)
 
 
 def test_a_restored_run_continues_where_it_was(build, restored, tmp_path):

@@ -35,7 +35,7 @@ class Script:
         return self.observation(), reward, self.over and not truncated, truncated
 
 
-def run(num_fragments, lengths=((2, 3), (1, 7))):
+def run(num_fragments, lengths=((2, 3), (1, 7)), num_repeated=0):
     """Records two scripted envs; returns fragments and what was acted on."""
     envs = [Script(lengths[0], 0), Script(lengths[1], 1)]
     recorder = TrajectoryRecorder(
@@ -45,6 +45,7 @@ def run(num_fragments, lengths=((2, 3), (1, 7))):
         action_size=1,
         num_stacked_states=K,
         gamma=GAMMA,
+        num_repeated=num_repeated,
     )
     recorder.reset(np.stack([env.observation() for env in envs]))
     fragments, acted_on, account = [], [], []
@@ -113,6 +114,86 @@ def test_cutting_early_is_an_error():
     *_, recorder = run(1)
     with pytest.raises(RuntimeError, match="0 of 5 steps"):
         recorder.cut(0)
+
+
+STEP_ARRAYS = (
+    "actions",
+    "means",
+    "sigmas",
+    "rewards",
+    "returns",
+    "terminated",
+    "valid",
+)
+
+
+# More than a fragment has, too: then they come from several fragments before.
+@pytest.mark.parametrize("num_repeated", [1, 4, 7])
+def test_repeated_steps_are_the_last_ones_of_the_fragment_before(num_repeated):
+    fragments, *_ = run(8, num_repeated=num_repeated)
+    for earlier, later in itertools.pairwise(fragments):
+        assert later.num_repeated == num_repeated
+        for name in STEP_ARRAYS:
+            np.testing.assert_array_equal(
+                getattr(later, name)[:num_repeated],
+                getattr(earlier, name)[-num_repeated:],
+                err_msg=name,
+            )
+        # The state after the last step is the first one of the new steps.
+        np.testing.assert_array_equal(
+            stack_states(later.frames, later.ages)[: num_repeated + 1],
+            stack_states(earlier.frames, earlier.ages)[-(num_repeated + 1) :],
+        )
+
+
+@pytest.mark.parametrize("num_repeated", [1, 4, 7])
+def test_new_steps_are_the_same_whatever_is_repeated(num_repeated):
+    plain, acted_on, *_ = run(8)
+    fragments, acted_on_now, *_ = run(8, num_repeated=num_repeated)
+    np.testing.assert_array_equal(acted_on_now, acted_on)
+    for fragment, expected in zip(fragments, plain, strict=True):
+        for name in STEP_ARRAYS:
+            np.testing.assert_array_equal(
+                getattr(fragment, name)[num_repeated:],
+                getattr(expected, name),
+                err_msg=name,
+            )
+        np.testing.assert_array_equal(
+            stack_states(fragment.frames, fragment.ages)[num_repeated:],
+            stack_states(expected.frames, expected.ages),
+        )
+        assert fragment.num_valid_steps == expected.num_valid_steps
+
+
+def test_at_first_there_is_nothing_to_repeat():
+    (fragment, *_), *_ = run(1, num_repeated=4)
+    assert not fragment.valid[:4].any()
+    assert not fragment.returns[:4].any()
+    assert fragment.num_valid_steps == fragment.valid.sum()
+
+
+def record_step(recorder, t):
+    """One step of two envs that go on: they observe t, and their reward is 1."""
+    ones, nobody = np.ones((2, 1)), np.zeros(2, bool)
+    states = np.full((2, 2), t)
+    recorder.record(ones, np.tile(ones, 2), states, ones[:, 0], nobody, nobody)
+
+
+def test_after_a_reset_there_is_nothing_to_repeat():
+    *_, recorder = run(3, num_repeated=4)
+    # In the middle of a fragment, as when an env has failed.
+    record_step(recorder, 50)
+    recorder.reset(np.zeros((2, 2)))
+    for t in range(T):
+        record_step(recorder, t + 1)
+    fragment = recorder.cut(3)
+    assert fragment.valid.tolist() == [[False] * 2] * 4 + [[True] * 2] * T
+    assert fragment.num_valid_steps == 2 * T
+    running = [sum(GAMMA**i for i in range(t + 1)) for t in range(T)]
+    np.testing.assert_allclose(fragment.returns[:, 0], [0.0] * 4 + running, rtol=1e-6)
+    stacks = stack_states(fragment.frames, fragment.ages)[4:, 0]
+    expected = [[max(0, t - j) for j in (3, 2, 1, 0)] for t in range(T + 1)]
+    np.testing.assert_array_equal(stacks.reshape(T + 1, K, 2)[..., 0], expected)
 
 
 @pytest.mark.parametrize(

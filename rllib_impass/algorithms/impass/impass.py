@@ -5,9 +5,8 @@ Stacking in Continuous Action Space". README.md beside this file lists every set
 every deviation from the paper.
 """
 
-import difflib
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
@@ -19,20 +18,8 @@ from typing_extensions import Self
 from rllib_impass.algorithms.actor_learner import ActorLearner
 from rllib_impass.algorithms.actor_learner_config import ActorLearnerConfig
 from rllib_impass.algorithms.impass.impass_learner import IMPASSLearner
-from rllib_impass.algorithms.impass.impass_rl_module import (
-    ACTIVATIONS,
-    GaussianEncoderRLModule,
-)
-
-# What `rl_module(model_config={...})` may set, with defaults.
-MODEL_DEFAULTS: dict[str, Any] = {
-    "fcnet_hiddens": [64, 64],
-    "fcnet_activation": "tanh",
-    "observation_clip": 10.0,
-    "initial_sigma": 0.7,
-    "sigma_floor": 0.1,
-    "sigma_ceiling": 1.0,
-}
+from rllib_impass.algorithms.impass.impass_rl_module import GaussianEncoderRLModule
+from rllib_impass.algorithms.networks import ACTIVATIONS
 
 
 class IMPASSConfig(ActorLearnerConfig):
@@ -46,14 +33,21 @@ class IMPASSConfig(ActorLearnerConfig):
         print(algo.train()["env_runners"]["episode_return_mean"])
     """
 
+    model_defaults: ClassVar[dict[str, Any]] = {
+        "fcnet_hiddens": [64, 64],
+        "fcnet_activation": "tanh",
+        "observation_clip": 10.0,
+        "initial_sigma": 0.7,
+        "sigma_floor": 0.1,
+        "sigma_ceiling": 1.0,
+    }
+
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or IMPASS)
 
         self.num_stacked_states = 4
         self.vtrace_clip_c_threshold = 1.0
         self.vtrace_lambda = 0.95
-        self.critic_lr = 1e-3
-        self.normalize_observations = True
         self.scale_rewards = True
         self.normalize_advantages = True
         self.policy_ratio_clip: float | None = 0.2
@@ -77,8 +71,6 @@ class IMPASSConfig(ActorLearnerConfig):
         *,
         vtrace_clip_c_threshold: float = NotProvided,
         vtrace_lambda: float = NotProvided,
-        critic_lr: float | list = NotProvided,
-        normalize_observations: bool = NotProvided,
         scale_rewards: bool = NotProvided,
         normalize_advantages: bool = NotProvided,
         policy_ratio_clip: float | None = NotProvided,
@@ -91,9 +83,6 @@ class IMPASSConfig(ActorLearnerConfig):
                 off-policy steps. rho-bar and its policy-gradient twin are RLlib's
                 ``vtrace_clip_rho_threshold`` and ``vtrace_clip_pg_rho_threshold``.
             vtrace_lambda: scales c; 1 is the paper's V-trace.
-            critic_lr: learning rate of the critic, a number or RLlib's schedule
-                ``[[step, value], ...]``; ``lr`` is the encoder's.
-            normalize_observations: shift and scale single states by running statistics.
             scale_rewards: divide rewards by the running standard deviation of the
                 discounted return. Reported returns stay raw.
             normalize_advantages: zero mean and unit deviation in each batch.
@@ -105,8 +94,6 @@ class IMPASSConfig(ActorLearnerConfig):
         return self.set_given(
             vtrace_clip_c_threshold=vtrace_clip_c_threshold,
             vtrace_lambda=vtrace_lambda,
-            critic_lr=critic_lr,
-            normalize_observations=normalize_observations,
             scale_rewards=scale_rewards,
             normalize_advantages=normalize_advantages,
             policy_ratio_clip=policy_ratio_clip,
@@ -117,13 +104,13 @@ class IMPASSConfig(ActorLearnerConfig):
         self._validate_model()
         self._validate_vtrace()
         super().validate()
-        schedules = {"critic_lr": "learning rate", "entropy_coeff": "entropy weight"}
-        for name, description in schedules.items():
-            Scheduler.validate(
-                fixed_value_or_schedule=getattr(self, name),
-                setting_name=name,
-                description=description,
-            )
+        Scheduler.validate(
+            fixed_value_or_schedule=self.entropy_coeff,
+            setting_name="entropy_coeff",
+            description="entropy weight",
+        )
+        if not self.in_evaluation:
+            self._validate_batches()
 
     @override(AlgorithmConfig)
     def get_default_learner_class(self) -> type[IMPASSLearner]:
@@ -134,25 +121,11 @@ class IMPASSConfig(ActorLearnerConfig):
         return RLModuleSpec(module_class=GaussianEncoderRLModule)
 
     @property
-    @override(AlgorithmConfig)
-    def _model_config_auto_includes(self) -> dict[str, Any]:
-        return super()._model_config_auto_includes | {
-            **MODEL_DEFAULTS,
-            "num_stacked_states": self.num_stacked_states,
-            "normalize_observations": self.normalize_observations,
-        }
+    @override(ActorLearnerConfig)
+    def samples_per_batch(self) -> int:
+        return self.total_train_batch_size // self.steps_per_sample
 
     def _validate_model(self) -> None:
-        # RLlib's DefaultModelConfig has keys for many modules; a dict names ours.
-        if isinstance(self._model_config, dict):
-            for key in self._model_config:
-                if key not in MODEL_DEFAULTS:
-                    close = difflib.get_close_matches(key, MODEL_DEFAULTS, n=1)
-                    hint = f"did you mean {close[0]!r}? " if close else ""
-                    self._value_error(
-                        f"model_config has no setting {key!r}: {hint}There are "
-                        f"{', '.join(MODEL_DEFAULTS)}."
-                    )
         model = self.model_config
         if not model["fcnet_hiddens"]:
             self._value_error("model_config['fcnet_hiddens'] must name a layer's size.")
@@ -166,6 +139,23 @@ class IMPASSConfig(ActorLearnerConfig):
             self._value_error(
                 "model_config must keep 0 < sigma_floor < initial_sigma <= "
                 f"sigma_ceiling, got {floor}, {initial}, {model['sigma_ceiling']}."
+            )
+
+    def _validate_batches(self) -> None:
+        batch, sample = self.train_batch_size_per_learner, self.steps_per_sample
+        if not isinstance(batch, int) or batch < 1 or batch % sample:
+            nearest = max(1, round((batch or 0) / sample)) * sample
+            self._value_error(
+                f"train_batch_size_per_learner={batch} is not a multiple of "
+                f"rollout_fragment_length x num_envs_per_env_runner = "
+                f"{self.rollout_fragment_length} x {self.num_envs_per_env_runner} = "
+                f"{sample}. Set it to {nearest}, or change one of the others."
+            )
+        size = self.minibatch_size
+        if size is not None and not (isinstance(size, int) and 1 <= size <= batch):
+            self._value_error(
+                f"minibatch_size={size} must be a whole number between 1 and "
+                f"train_batch_size_per_learner={batch}, or None for whole batches."
             )
 
     def _validate_vtrace(self) -> None:

@@ -4,32 +4,30 @@ Equation numbers refer to the IMPASS paper.
 """
 
 import math
-from collections import defaultdict
 from typing import Any
 
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
-    NUM_ENV_STEPS_TRAINED,
-    NUM_ENV_STEPS_TRAINED_LIFETIME,
 )
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from ray.rllib.utils.typing import ModuleID, StateDict
 from torch import Tensor
 
+from rllib_impass.algorithms.actor_critic_learner import ActorCriticLearner
 from rllib_impass.algorithms.async_learner import AsyncLearner
 from rllib_impass.algorithms.collectives import (
     max_over_learners,
     moments_over_learners,
 )
-from rllib_impass.algorithms.guarded_updates import GuardedUpdates
 from rllib_impass.algorithms.impass.impass_rl_module import GaussianEncoderRLModule
 from rllib_impass.algorithms.impass.targets import (
     OffPolicyness,
@@ -56,60 +54,37 @@ RHO_MEAN = "rho_mean"
 RHO_CLIPPED = "rho_clipped_fraction"
 POLICY_LAG_MEAN = "policy_lag_mean"
 POLICY_LAG_MAX = "policy_lag_max"
-GRAD_NORM = "grad_norm"
 REWARD_SCALE = "reward_scale"
-NUM_SKIPPED_UPDATES = "num_skipped_updates_lifetime"
 
-ENCODER, CRITIC = "encoder", "critic"
 RETURN_MOMENTS = "return_moments"
 
 
-class IMPASSLearner(AsyncLearner):
+class IMPASSLearner(ActorCriticLearner):
     """Trains a Gaussian encoder and its critic on each batch exactly once."""
 
-    @override(Learner)
-    def build(self) -> None:
-        # Before super(): it starts the thread that uses all of this.
+    policy_name = "encoder"
+
+    @override(AsyncLearner)
+    def set_up_training(self) -> None:
+        super().set_up_training()
         self._return_moments = Moments(
             *(torch.tensor(x, dtype=torch.double) for x in (0.0, [0.0], [1.0]))
         )
         self._shuffle = torch.Generator()
         if self.config.seed is not None:
             self._shuffle.manual_seed(self.config.seed)
-        self._updates = GuardedUpdates(
-            grad_clip=self.config.grad_clip,
-            max_skipped_in_a_row=self.config.max_consecutive_skipped_updates,
-        )
-        self._noted: defaultdict[str, list[float]] = defaultdict(list)
         self._entropy_coeff = Scheduler(
             fixed_value_or_schedule=self.config.entropy_coeff
         )
-        super().build()
 
     @classmethod
     @override(Learner)
     def rl_module_required_apis(cls) -> list[type]:
         return [ValueFunctionAPI, InferenceOnlyAPI]
 
-    @override(Learner)
-    def configure_optimizers_for_module(
-        self, module_id: ModuleID, config: AlgorithmConfig | None = None
-    ) -> None:
-        """One Adam each for the encoder and the critic, with rates of their own."""
-        module = self.module[module_id]
-        critic_attributes = tuple(module.get_non_inference_attributes())
-        groups: dict[str, list[Tensor]] = {ENCODER: [], CRITIC: []}
-        for name, parameter in module.named_parameters():
-            is_critic = name.startswith(critic_attributes)
-            groups[CRITIC if is_critic else ENCODER].append(parameter)
-        for name, lr in ((ENCODER, config.lr), (CRITIC, config.critic_lr)):
-            self.register_optimizer(
-                module_id=module_id,
-                optimizer_name=name,
-                optimizer=torch.optim.Adam(groups[name], eps=1e-5, fused=True),
-                params=groups[name],
-                lr_or_lr_schedule=lr,
-            )
+    @override(ActorCriticLearner)
+    def critic_attributes(self, module: TorchRLModule) -> tuple[str, ...]:
+        return tuple(module.get_non_inference_attributes())
 
     @override(AsyncLearner)
     def train_on(self, samples: list[Any], timesteps: dict[str, Any]) -> None:
@@ -120,10 +95,10 @@ class IMPASSLearner(AsyncLearner):
         self._update_statistics(batch)
         targets = self._compute_targets(batch)
         self._train_in_minibatches(batch, targets)
-        self._log_noted()
+        self.log_noted()
         with self._metrics_lock:
             self.after_gradient_based_update(timesteps=timesteps)
-            self._log_steps_trained(int(batch.valid.sum()))
+        self.log_steps_trained(int(batch.valid.sum()))
 
     @override(Learner)
     def compute_loss_for_module(
@@ -152,7 +127,7 @@ class IMPASSLearner(AsyncLearner):
         errors = values - batch[Columns.VALUE_TARGETS]
         value_loss = 0.5 * masked_mean(errors.square(), valid)
         entropy = masked_mean(gaussian.entropy(sigma), valid)
-        self._note(
+        self.note(
             {
                 POLICY_LOSS: policy_loss.item(),
                 VALUE_LOSS: value_loss.item(),
@@ -175,8 +150,9 @@ class IMPASSLearner(AsyncLearner):
 
     @override(Checkpointable)
     def set_state(self, state: StateDict) -> None:
+        # Not under the lock, which the thread needs to finish what is queued.
+        super().set_state(state)
         with self._weights_lock:
-            super().set_state(state)
             if RETURN_MOMENTS in state:
                 moments = state[RETURN_MOMENTS]
                 self._return_moments = Moments(
@@ -208,10 +184,8 @@ class IMPASSLearner(AsyncLearner):
             isinstance(module, GaussianEncoderRLModule)
             and module.normalizer is not None
         ):
-            frame_size = len(module.normalizer.mean)
-            frames = batch.states[:-1, :, -frame_size:].flatten(0, 1)
-            moments = moments_over_learners(batch_moments(frames, valid))
-            module.normalizer.update(moments)
+            states = batch.states[:-1].flatten(0, 1)
+            self.update_normalizer(module.normalizer, states, valid)
         if self.config.scale_rewards:
             returns = batch.returns.reshape(-1, 1)
             moments = moments_over_learners(batch_moments(returns, valid))
@@ -258,11 +232,7 @@ class IMPASSLearner(AsyncLearner):
 
     def _take_gradient_step(self, minibatch: dict[str, Tensor]) -> None:
         module = self.module[DEFAULT_MODULE_ID]
-        optimizers = {
-            name.split("_")[-1]: optimizer
-            for name, optimizer in self.get_optimizers_for_module(DEFAULT_MODULE_ID)
-        }
-        for optimizer in optimizers.values():
+        for optimizer in self.optimizers().values():
             optimizer.zero_grad(set_to_none=True)
         loss = self.compute_loss_for_module(
             module_id=DEFAULT_MODULE_ID,
@@ -271,23 +241,7 @@ class IMPASSLearner(AsyncLearner):
             fwd_out=module.forward_train(minibatch),
         )
         loss.backward()
-        norms = self._updates.step(optimizers, loss, minibatch[Columns.LOSS_MASK].sum())
-        if norms is None:
-            with self._metrics_lock:
-                key = (DEFAULT_MODULE_ID, NUM_SKIPPED_UPDATES)
-                self.metrics.log_value(key, 1, reduce="lifetime_sum")
-        else:
-            self._note({f"{name}_{GRAD_NORM}": norms[name] for name in norms})
-
-    def _note(self, values: dict[str, float]) -> None:
-        """Keeps what a minibatch measured; the batch's means are logged, once."""
-        for name, value in values.items():
-            self._noted[name].append(value)
-
-    def _log_noted(self) -> None:
-        means = {name: sum(x) / len(x) for name, x in self._noted.items()}
-        self._noted.clear()
-        self.log_values(means, key=DEFAULT_MODULE_ID)
+        self.apply_gradients_of(loss, minibatch[Columns.LOSS_MASK].sum())
 
     def _log_off_policyness(self, batch: TrainBatch, measured: OffPolicyness) -> None:
         if not batch.valid.any():
@@ -308,14 +262,3 @@ class IMPASSLearner(AsyncLearner):
         with self._metrics_lock:
             key = (DEFAULT_MODULE_ID, POLICY_LAG_MAX)
             self.metrics.log_value(key, lags.max().item(), reduce="max", window=100)
-
-    def _log_steps_trained(self, num_steps: int) -> None:
-        self.metrics.log_value(
-            (ALL_MODULES, NUM_ENV_STEPS_TRAINED), num_steps, reduce="sum"
-        )
-        self.metrics.log_value(
-            (ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME),
-            num_steps,
-            reduce="lifetime_sum",
-            with_throughput=True,
-        )

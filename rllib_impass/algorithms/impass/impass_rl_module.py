@@ -1,6 +1,5 @@
 """The Gaussian encoder and its critic (IMPASS paper, § 4.1 and Fig. 3)."""
 
-import itertools
 import math
 from typing import Any
 
@@ -14,49 +13,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import Self
 
+from rllib_impass.algorithms.networks import (
+    ACTIVATIONS,
+    ObservationNormalizer,
+    linear,
+    mlp,
+)
 from rllib_impass.ops import gaussian
-from rllib_impass.ops.moments import Moments, merge_moments
-
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "tanh": nn.Tanh,
-    "relu": nn.ReLU,
-    "elu": nn.ELU,
-    "silu": nn.SiLU,
-}
-
-
-class ObservationNormalizer(nn.Module):
-    """Shifts and scales single states by running statistics, then clips.
-
-    The statistics are buffers: the learner updates them, and they travel to the actors
-    and into checkpoints with the weights. Stacked states share those of one state.
-
-    Args:
-        frame_size: length of a single state.
-        clip: largest magnitude of a normalised number.
-    """
-
-    def __init__(self, frame_size: int, clip: float) -> None:
-        super().__init__()
-        self.clip = clip
-        self.register_buffer("count", torch.zeros(()))
-        self.register_buffer("mean", torch.zeros(frame_size))
-        self.register_buffer("var", torch.ones(frame_size))
-
-    def forward(self, states: Tensor) -> Tensor:
-        """Normalises ``[..., k * d]`` frame by frame."""
-        frames = states.view(*states.shape[:-1], -1, len(self.mean))
-        frames = (frames - self.mean) * torch.rsqrt(self.var + 1e-8)
-        return frames.clamp(-self.clip, self.clip).view(states.shape)
-
-    @torch.no_grad()
-    def update(self, batch: Moments) -> None:
-        """Merges the moments of newly seen single states."""
-        seen = Moments(self.count.double(), self.mean.double(), self.var.double())
-        merged = merge_moments(seen, batch)
-        self.count.copy_(merged.count)
-        self.mean.copy_(merged.mean)
-        self.var.copy_(merged.var)
 
 
 class GaussianEncoderRLModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
@@ -80,11 +43,11 @@ class GaussianEncoderRLModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI)
             self.normalizer = ObservationNormalizer(
                 state_size // config["num_stacked_states"], config["observation_clip"]
             )
-        self.encoder = _mlp([state_size, *hiddens], activation)
-        self.mean_head = _linear(hiddens[-1], action_size, gain=0.01)
-        self.sigma_head = _linear(hiddens[-1], action_size, gain=0.01)
+        self.encoder = mlp([state_size, *hiddens], activation)
+        self.mean_head = linear(hiddens[-1], action_size, gain=0.01)
+        self.sigma_head = linear(hiddens[-1], action_size, gain=0.01)
         self.critic = nn.Sequential(
-            _mlp([state_size, *hiddens], activation), _linear(hiddens[-1], 1, gain=1.0)
+            mlp([state_size, *hiddens], activation), linear(hiddens[-1], 1, gain=1.0)
         )
         self.sigma_floor = config["sigma_floor"]
         self.sigma_ceiling = config["sigma_ceiling"]
@@ -156,17 +119,3 @@ class GaussianEncoderRLModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI)
 
     def _normalize(self, states: Tensor) -> Tensor:
         return states if self.normalizer is None else self.normalizer(states)
-
-
-def _mlp(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for size_in, size_out in itertools.pairwise(sizes):
-        layers += [_linear(size_in, size_out, gain=math.sqrt(2.0)), activation()]
-    return nn.Sequential(*layers)
-
-
-def _linear(size_in: int, size_out: int, gain: float) -> nn.Linear:
-    layer = nn.Linear(size_in, size_out)
-    nn.init.orthogonal_(layer.weight, gain)
-    nn.init.zeros_(layer.bias)
-    return layer
