@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rllib_impass.registry import (
+        D4PG,
         IMPASS,
+        ApexDPG,
+        ApexDPGConfig,
+        D4PGConfig,
         IMPALANoSS,
         IMPALANoSSConfig,
         IMPASSConfig,
@@ -16,7 +20,16 @@ if TYPE_CHECKING:
 
 __version__ = version("rllib_impass")
 
-__all__ = ["IMPASS", "IMPALANoSS", "IMPALANoSSConfig", "IMPASSConfig"]
+__all__ = [
+    "D4PG",
+    "IMPASS",
+    "ApexDPG",
+    "ApexDPGConfig",
+    "D4PGConfig",
+    "IMPALANoSS",
+    "IMPALANoSSConfig",
+    "IMPASSConfig",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,7 @@ def batch_moments(samples: Tensor, valid: Tensor) -> Moments:
     rows = samples[valid].double()
     count = torch.tensor(float(len(rows)), dtype=torch.double, device=samples.device)
     if len(rows) == 0:
-        zeros = torch.zeros_like(samples[0], dtype=torch.double)
+        zeros = samples.new_zeros(samples.shape[1], dtype=torch.double)
         return Moments(count, zeros, zeros)
     var, mean = torch.var_mean(rows, dim=0, correction=0)
     return Moments(count, mean, var)

@@ -1,8 +1,6 @@
 """IMPASS as a user runs it: every topology, its metrics, its book-keeping."""
 
-import re
 import time
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -13,11 +11,11 @@ from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 
 from configs import serial_config, small_config
 from faulty_learners import idle_queue_stats
+from metrics_page import assert_reported, documented_metrics
 from rllib_impass import IMPALANoSSConfig
 from toy_envs import CountingEnv, SlowEnv
 
 SAMPLE = "sample_get_state_and_metrics"
-METRICS_PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
 def trained(result):
@@ -257,11 +255,6 @@ def test_every_metric_of_the_glossary_is_reported(build):
     algorithm = build(small_config("Hopper-v5").env_runners(num_env_runners=2))
     for _ in range(3):
         result = algorithm.train()
-    documented = re.findall(r"^\| `([^`]+)` \|", METRICS_PAGE.read_text(), re.MULTILINE)
+    documented = documented_metrics("IMPASS")
     assert len(documented) > 20
-    for path in documented:
-        node = result
-        for key in path.split("/"):
-            assert key in node, f"{path} is documented but not reported"
-            node = node[key]
-        assert np.isfinite(float(node)), path
+    assert_reported(documented, result)

@@ -16,12 +16,25 @@ SMALL = {
     "num_envs_per_env_runner": 2,
     "rollout_fragment_length": 16,
     "train_batch_size_per_learner": 32,
-    "minibatch_size": 16,
     "min_time_s_per_iteration": 0.1,
     "evaluation_interval": 1,
     "evaluation_duration": 1,
 }
-SMALL_FLAGS = [word for k, v in SMALL.items() for word in ("--set", f"{k}={v}")]
+# What it takes beyond that for each algorithm.
+SMALL_EXTRA = {
+    "IMPASS": {"minibatch_size": 16},
+    "IMPALANoSS": {"minibatch_size": 16},
+    "D4PG": {"num_steps_sampled_before_learning_starts": 32},
+}
+
+
+def small_flags(run="IMPASS"):
+    """The same as flags of the command."""
+    settings = SMALL | SMALL_EXTRA[run]
+    return [word for k, v in settings.items() for word in ("--set", f"{k}={v}")]
+
+
+SMALL_FLAGS = small_flags()
 
 
 def rllib(*words, timeout=200, **arguments):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from rllib_command import SMALL_FLAGS, rllib_many, running_ray
+from rllib_command import rllib_many, running_ray, small_flags
 
 from rllib_impass.experiments.examples import list_examples
 
@@ -18,8 +18,10 @@ def runs(ray_session, tmp_path_factory):
     """What the command said of each, and where their results are."""
     storage = tmp_path_factory.mktemp("results")
     flags = ["--stop", "{training_iteration: 2}", "--storage-path", storage]
-    flags += [*SMALL_FLAGS, *running_ray()]
-    commands = [["train", "file", example.path, *flags] for example in EXAMPLES]
+    commands = [
+        ["train", "file", e.path, *flags, *small_flags(e.run), *running_ray()]
+        for e in EXAMPLES
+    ]
     done = rllib_many(commands, cwd=storage)
     return dict(zip((e.id for e in EXAMPLES), done, strict=True)), storage
 
