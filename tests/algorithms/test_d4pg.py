@@ -91,9 +91,10 @@ def test_a_process_of_its_own_acts_with_the_policy_it_is_told(build, with_target
 
 
 def test_two_learners_agree(build):
-    # Their samples hold different numbers of transitions: episodes end elsewhere.
+    # The first sample of a run has fewer transitions than those after it: one learner
+    # has enough to begin with a batch earlier than the other.
     config = serial_d4pg_config(CountingEnv, longest=5)
-    config.training(num_steps_sampled_before_learning_starts=100)
+    config.training(num_steps_sampled_before_learning_starts=90)
     algorithm = build(config.learners(num_learners=2))
     for _ in range(3):
         result = algorithm.train()

@@ -1,8 +1,6 @@
 """How transitions are stored and trained on."""
 
 import copy
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -309,35 +307,39 @@ def test_actors_get_the_policy_they_shall_act_with(make_filled, with_targets):
 
 
 def test_learners_meet_as_often_with_data_as_without(make, monkeypatch):
-    # They would wait for each other for ever.
+    # They would wait for each other for ever. Here, somebody else has no data yet.
     met = []
     monkeypatch.setattr(
-        d4pg_learner, "max_over_learners", lambda x, _: (met.append("max"), x)[1]
+        d4pg_learner,
+        "max_over_learners",
+        lambda x, _: (met.append("max"), max(x, 1))[1],
     )
     monkeypatch.setattr(
         actor_critic_learner, "moments_over_learners", lambda x: (met.append("m"), x)[1]
     )
-    (with_data, runner), (without, _) = make(), make()
-    samples = runner.sample()
-    with_data.train_on(samples, {})
+    settings = {"num_steps_sampled_before_learning_starts": 1}
+    (with_data, runner), (without, _) = make(**settings), make(**settings)
+    with_data.train_on(runner.sample(), {})
     meetings, met[:] = met.copy(), []
     without.train_on([], {})
     assert met == meetings != []
+    assert with_data._num_updates == without._num_updates == 0
     assert without._networks.normalizer.count == 0
     assert torch.isfinite(without._networks.normalizer.mean).all()
 
 
 def test_a_busy_learner_can_be_restored(make):
     learner, runner = make()
-    state, train_on = learner.get_state(), learner.train_on
-    learner.train_on = lambda *args: (time.sleep(0.1), train_on(*args))
-    for _ in range(2):
-        learner._queue.put((runner.sample(), {}))
-    restoring = threading.Thread(target=learner.set_state, args=[state], daemon=True)
-    restoring.start()
-    restoring.join(timeout=20)
-    assert not restoring.is_alive()
-    assert learner._num_trained_batches == 2
+    sample = runner.sample()
+    wait, was_idle = learner.wait_until_idle, []
+
+    def wait_while_busy():
+        learner._queue.put((sample, {}))
+        was_idle.append(wait(timeout_s=10))
+
+    learner.wait_until_idle = wait_while_busy
+    learner.set_state(learner.get_state())
+    assert was_idle == [True]
 
 
 def test_only_checkpoints_carry_the_buffer(make_filled):

@@ -1,8 +1,5 @@
 """How one batch is trained on."""
 
-import threading
-import time
-
 import numpy as np
 import pytest
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -119,15 +116,15 @@ def test_encoder_and_critic_have_optimizers_of_their_own(learner_and_sample):
 
 def test_a_busy_learner_can_be_restored(learner_and_sample):
     learner, sample = learner_and_sample()
-    state, train_on = learner.get_state(), learner.train_on
-    learner.train_on = lambda *args: (time.sleep(0.1), train_on(*args))
-    for _ in range(2):
+    wait, was_idle = learner.wait_until_idle, []
+
+    def wait_while_busy():
         learner._queue.put((sample, {}))
-    restoring = threading.Thread(target=learner.set_state, args=[state], daemon=True)
-    restoring.start()
-    restoring.join(timeout=20)
-    assert not restoring.is_alive()
-    assert learner._num_trained_batches == 2
+        was_idle.append(wait(timeout_s=10))
+
+    learner.wait_until_idle = wait_while_busy
+    learner.set_state(learner.get_state())
+    assert was_idle == [True]
 
 
 def test_reading_the_state_does_not_alias_the_weights(learner_and_sample):
