@@ -86,7 +86,7 @@ def test_the_tab_key_completes_words():
         check=False,
         env={
             "_RLLIB_COMPLETE": "complete_bash",
-            "COMP_WORDS": "rllib example get hopper_",
+            "COMP_WORDS": "rllib example get hopper_imp",
             "COMP_CWORD": "3",
         },
     )

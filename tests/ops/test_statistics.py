@@ -28,9 +28,12 @@ def test_merged_moments_equal_those_of_all_samples_at_once():
     torch.testing.assert_close(merged.var, kept.var(0, correction=0))
 
 
-def test_a_batch_without_valid_rows_changes_nothing():
+@pytest.mark.parametrize("num_rows", [10, 0])
+def test_a_batch_without_valid_rows_changes_nothing(num_rows):
     before = batch_moments(torch.randn(10, 2), torch.ones(10, dtype=torch.bool))
-    nothing = batch_moments(torch.randn(10, 2), torch.zeros(10, dtype=torch.bool))
+    nothing = batch_moments(
+        torch.randn(num_rows, 2), torch.zeros(num_rows, dtype=torch.bool)
+    )
     after = merge_moments(before, nothing)
     for a, b in zip(before, after, strict=True):
         assert torch.equal(a, b)
