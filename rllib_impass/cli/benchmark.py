@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rllib_impass.cli.errors import one_line_errors
+from rllib_impass.cli.option_values import names
 from rllib_impass.cli.output_files import check_writable, write_json
 from rllib_impass.cli.train_options import Import
 from rllib_impass.experiments.errors import UsageError
@@ -72,7 +73,7 @@ def throughput(
                     learner_process=learner_process,
                     modules=modules or (),
                 )
-                for name in _names(env, "--env")
+                for name in names(env, "--env")
             ]
         _run_throughput(plans, console, json_file)
 
@@ -111,7 +112,7 @@ def scaling(
             from rllib_impass.experiments.benchmark.scaling import plan_scaling
             from rllib_impass.experiments.benchmark.session import conditions
 
-            axes = None if only is None else _names(only, "--only")
+            axes = None if only is None else names(only, "--only")
             plan = plan_scaling(seconds=seconds, only=axes)
         figures = conditions() | {"seconds": seconds}
         with _progress(console) as on_progress:
@@ -165,13 +166,6 @@ def _prepare(modules: list[str] | None) -> None:
     logging.getLogger("rllib_impass").setLevel(logging.WARNING)
     register_all()
     import_modules(modules or ())
-
-
-def _names(text: str, flag: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names) or len(set(names)) < len(names):
-        raise UsageError(f"{flag} {text!r}: expected different names, with commas")
-    return names
 
 
 def _check_plot(plot: Path | None) -> None:

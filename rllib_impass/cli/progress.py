@@ -43,6 +43,13 @@ class ProgressMode(enum.Enum):
     QUIET = "quiet"
     VERBOSE = "verbose"
 
+    @classmethod
+    def of(cls, verbosity: int) -> "ProgressMode":
+        """-1 is quiet, 0 normal, more is verbose."""
+        if verbosity > 0:
+            return cls.VERBOSE
+        return cls.QUIET if verbosity < 0 else cls.NORMAL
+
 
 class Quiet:
     """Shows nothing; what the other displays have in common."""

@@ -103,7 +103,9 @@ def clock(seconds: float) -> str:
 
 
 def trial_label(trial: Any) -> str:
-    """What sets a trial apart, such as ``lr=0.001``; else its id."""
+    """What sets a trial apart: its name, or settings as ``lr=0.001``; else its id."""
+    if trial.custom_trial_name is not None:
+        return trial.custom_trial_name
     parameters = (
         f"{key.rsplit('/', 1)[-1]}={f'{value:g}' if _is_float(value) else value}"
         for key, value in trial.evaluated_params.items()

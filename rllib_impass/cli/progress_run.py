@@ -22,6 +22,7 @@ from rllib_impass.cli.progress_columns import (
     result_cells,
     trial_label,
 )
+from rllib_impass.experiments.study_trial import TIME_TRAINING
 
 NUM_ROWS = 10
 NUM_RESULTS_BEFORE_WARNING = 5
@@ -40,6 +41,7 @@ STATUSES = {
     Trial.ERROR: FAILED,
 }
 UNITS = {NUM_STEPS: "env steps", "training_iteration": "iterations"}
+CLOCKS = (SECONDS, TIME_TRAINING)
 EVALUATION = "evaluation/"
 
 
@@ -197,7 +199,7 @@ class RunProgress:
         )
         percent = int(100 * sum(shares) / self.num_trials())
         target = self._stop[key]
-        if key == SECONDS:
+        if key in CLOCKS:
             return f"{percent}% of {clock(target)}"
         return f"{percent}% of {target:,.0f} {UNITS.get(key, key.split('/')[-1])}"
 
@@ -223,7 +225,7 @@ class RunProgress:
 def _is_counter(key: str) -> bool:
     """Whether a stop criterion grows steadily, unlike a return."""
     name = key.split("/")[-1]
-    return key in (*UNITS, SECONDS) or (
+    return key in (*UNITS, *CLOCKS) or (
         name.startswith("num_") and name.endswith("_lifetime")
     )
 

@@ -1,13 +1,13 @@
 """`rllib train`: from flags to experiments."""
 
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.console import Console
 
 from rllib_impass.cli import train_options as options
 from rllib_impass.cli.errors import one_line_errors
+from rllib_impass.cli.option_values import given, mapping, settings
 
 
 def train(
@@ -54,13 +54,13 @@ def train(
         with Console().status("starting Ray"):
             from rllib_impass.cli.training import Training
 
-            given = {
+            flags = {
                 "run": run,
                 "env": env,
-                "stop": _mapping(stop, "--stop"),
-                "config": _settings(config, set_ or []),
+                "stop": mapping(stop, "--stop"),
+                "config": settings(config, set_ or []),
                 "num_samples": num_samples,
-                "checkpoint_config": _given(
+                "checkpoint_config": given(
                     checkpoint_frequency=checkpoint_freq,
                     checkpoint_at_end=checkpoint_at_end,
                     num_to_keep=keep_checkpoints_num,
@@ -68,18 +68,18 @@ def train(
                 ),
                 "max_failures": max_failures,
                 "scheduler": scheduler.lower() if scheduler else None,
-                "scheduler_config": _mapping(scheduler_config, "--scheduler-config"),
+                "scheduler_config": mapping(scheduler_config, "--scheduler-config"),
                 "time_budget_s": time_budget_s,
             }
             training = Training(
                 file=_file(what or []),
-                overrides=_given(**given),
+                overrides=given(**flags),
                 modules=tuple(import_ or ()),
                 name=experiment_name,
                 storage=storage_path,
                 restore=restore,
                 is_resumed=resume,
-                ray_options=_given(
+                ray_options=given(
                     address=ray_address,
                     num_cpus=ray_num_cpus,
                     num_gpus=ray_num_gpus,
@@ -91,10 +91,6 @@ def train(
         raise typer.Exit(training.run(jobs))
 
 
-def _given(**flags: Any) -> dict[str, Any]:
-    return {name: value for name, value in flags.items() if value is not None}
-
-
 def _file(what: list[str]) -> Path | None:
     from rllib_impass.experiments.errors import UsageError
 
@@ -104,28 +100,3 @@ def _file(what: list[str]) -> Path | None:
             " or `rllib train --run ALGORITHM --env ENV --stop ...`"
         )
     return Path(what[1]) if what else None
-
-
-def _mapping(text: str | None, flag: str) -> dict[str, Any] | None:
-    from rllib_impass.experiments.yaml_files import parse_mapping
-
-    return None if text is None else parse_mapping(text, flag)
-
-
-def _settings(config: str | None, assignments: list[str]) -> dict[str, Any]:
-    from rllib_impass.experiments.errors import UsageError
-    from rllib_impass.experiments.spec import merge_settings
-    from rllib_impass.experiments.yaml_files import parse_value
-
-    settings = _mapping(config, "--config") or {}
-    for assignment in assignments:
-        path, is_assignment, text = assignment.partition("=")
-        if not (is_assignment and all(path.split("."))):
-            raise UsageError(
-                f"--set {assignment!r}: expected name=value, as in lr=1e-4"
-            )
-        value = parse_value(text, "--set")
-        for name in reversed(path.split(".")):
-            value = {name: value}
-        settings = merge_settings(settings, value)
-    return settings

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from rllib_impass.cli.errors import INTERRUPTED
 from rllib_impass.cli.interrupt import CheckpointOnInterrupt, checkpoint_on_interrupt
+from rllib_impass.cli.messages import say
 from rllib_impass.cli.progress import Progress, ProgressMode, show_progress
 from rllib_impass.experiments import launch
 from rllib_impass.experiments.class_paths import import_modules
@@ -161,10 +162,10 @@ class Training:
     def _train(self, job: Job, resume_command: str) -> int:
         console = Console()
         experiment, folder = job.experiment, job.folder
-        _say(console, f"{experiment.run} on {_env_names(experiment)}")
+        say(console, f"{experiment.run} on {_env_names(experiment)}")
         for backend in sorted(experiment.env_backends()):
-            _say(console, f"environments: {backend}")
-        _say(console, f"results: {folder}")
+            say(console, f"environments: {backend}")
+        say(console, f"results: {folder}")
         if job.is_resumed:
             tuner = launch.resumed_tuner(experiment, folder)
         else:
@@ -172,22 +173,17 @@ class Training:
             tuner = launch.new_tuner(experiment, folder, callbacks)
         write_record(folder, experiment, sys.argv)
         with (
-            show_progress(self._progress_mode(), console),
+            show_progress(ProgressMode.of(self.verbosity), console),
             checkpoint_on_interrupt(console) as interrupt,
         ):
             results = tuner.fit()
         if interrupt.interrupted:
-            _say(console, f"stopped; to go on:\n  {resume_command}")
+            say(console, f"stopped; to go on:\n  {resume_command}")
             return INTERRUPTED
-        _say(console, *_summary(results, folder))
+        say(console, *_summary(results, folder))
         if results.errors:
-            _say(console, f"to go on:\n  {resume_command}")
+            say(console, f"to go on:\n  {resume_command}")
         return int(bool(results.errors))
-
-    def _progress_mode(self) -> ProgressMode:
-        if self.verbosity > 0:
-            return ProgressMode.VERBOSE
-        return ProgressMode.QUIET if self.verbosity < 0 else ProgressMode.NORMAL
 
     def _resume_command(self, folder: Path | None) -> str:
         """The command that was given, made to go on; with this very folder, if any."""
@@ -195,12 +191,6 @@ class Training:
         if folder is not None and folder.name != self.name:
             words += ["--experiment-name", folder.name]
         return shlex.join([*words, "--resume"])
-
-
-def _say(console: Console, *lines: str) -> None:
-    """Prints lines as they are: paths may be long, and have brackets in them."""
-    for line in lines:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def _summary(results: tune.ResultGrid, folder: Path) -> Iterator[str]:

@@ -56,6 +56,17 @@ def find_example(example_id: str) -> Example:
     return examples[example_id]
 
 
+def tuned_example(run: str, env: str) -> Example | None:
+    """The tuned file of an algorithm for an environment, if there is one."""
+    words = re.findall(r"[A-Z][a-z]+", env.split("-")[0])
+    start = "_".join(words).lower()
+    for example in list_examples():
+        is_for_both = example.run == run and example.env == env
+        if is_for_both and example.path.stem == f"{start}_{example.path.parent.name}":
+            return example
+    return None
+
+
 def _example(path: Path) -> Example:
     (entry,) = read_yaml(path).values()
     facts = dict(

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import ray
 from ray import tune
@@ -42,7 +42,14 @@ class RayOptions:
     modules: tuple[str, ...] = ()
 
 
-def start_ray(options: RayOptions, experiments: Sequence[Experiment] = ()) -> None:
+class NeedsCpus(Protocol):
+    """An experiment, or a study of several."""
+
+    def num_cpus(self) -> float:
+        """What its largest trial asks Ray for."""
+
+
+def start_ray(options: RayOptions, experiments: Sequence[NeedsCpus] = ()) -> None:
     """Starts Ray with room for the largest trial, or joins a cluster."""
     # Tune's own tables ignore `verbose=0` unless its former output is chosen.
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
@@ -90,9 +97,13 @@ def claim_folder(storage: Path, name: str) -> Path:
 
 def newest_run(storage: Path, name: str) -> Path | None:
     """The folder of the last run of this name, if there is one."""
-    taken = itertools.takewhile(Path.exists, _folders(storage, name))
-    runs = list(filter(holds_a_run, taken))
+    runs = list(filter(holds_a_run, taken_folders(storage, name)))
     return runs[-1] if runs else None
+
+
+def taken_folders(storage: Path, name: str) -> Iterator[Path]:
+    """The folders that runs of this name have claimed so far."""
+    return itertools.takewhile(Path.exists, _folders(storage, name))
 
 
 def _folders(storage: Path, name: str) -> Iterator[Path]:

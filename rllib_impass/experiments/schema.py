@@ -98,8 +98,3 @@ def _check_inside(value: Any, where: str) -> None:
             f"{where.lstrip('.')}: expected {{grid_search: [...]}} with the values to "
             f"try, got {value!r}"
         )
-
-
-def _is_grid(value: dict[str, Any]) -> bool:
-    values = value["grid_search"]
-    return len(value) == 1 and isinstance(values, list) and len(values) > 0
