@@ -1,6 +1,7 @@
 """What `rllib compare` and `rllib actors` do once their flags are read."""
 
 import dataclasses
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -100,10 +101,10 @@ class Studying:
         return launch.claim_folder(storage, self.name), True
 
     def _tuner(self, study: Study, folder: Path, console: Console) -> tune.Tuner:
+        write_study(folder, study, sys.argv)
         if launch.holds_a_run(folder):
             say(console, "going on with what is there; finished trials stay")
             return resumed_tuner(folder)
-        write_study(folder, study)
         callbacks = [
             Progress({study.budget.key: study.budget.amount}),
             CheckpointOnInterrupt(),

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,7 @@ def actor_sweep(
     """
     made = actor_study(algorithm, env, counts, **study)
     folder = Path(folder).expanduser().absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    write_study(folder, made)
+    write_study(folder, made, sys.argv)
     return made.tuner(
         folder, tune_config=tune_config, callbacks=callbacks, num_concurrent=1
     )

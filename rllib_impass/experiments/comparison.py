@@ -1,5 +1,6 @@
 """The paper's Fig. 7: algorithms on tasks, everything else being equal."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,7 @@ def comparison(
     """
     made = comparison_study(envs, algorithms, **study)
     folder = Path(folder).expanduser().absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    write_study(folder, made)
+    write_study(folder, made, sys.argv)
     return made.tuner(
         folder,
         search_space=search_space,

@@ -27,18 +27,25 @@ def write_record(folder: Path, experiment: Experiment, command: list[str]) -> No
     """Writes or, for a resumed run, adds to ``run.json``."""
     path = folder / FILE_NAME
     record = _read(path) if path.exists() else _record(experiment)
-    record["starts"].append(
-        {
-            "at": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-            "command": [_without_secret(word) for word in command],
-            "directory": str(Path.cwd()),
-            "git_commit": git_commit(Path.cwd()),
-            "versions": {"python": platform.python_version(), **versions()},
-        }
-    )
-    # Moved into place when complete: a run may be killed at any time.
+    record["starts"].append(describe_start(command))
+    write_whole(path, _as_recorded(record))
+
+
+def describe_start(command: list[str]) -> dict[str, Any]:
+    """When, how and with what a run was started."""
+    return {
+        "at": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "command": [_without_secret(word) for word in command],
+        "directory": str(Path.cwd()),
+        "git_commit": git_commit(Path.cwd()),
+        "versions": {"python": platform.python_version(), **versions()},
+    }
+
+
+def write_whole(path: Path, record: dict[str, Any]) -> None:
+    """Writes JSON; moved into place when complete, as a run may be killed any time."""
     part = path.with_suffix(".part")
-    part.write_text(json.dumps(_as_recorded(record), indent=2) + "\n")
+    part.write_text(json.dumps(record, indent=2) + "\n")
     os.replace(part, path)
 
 

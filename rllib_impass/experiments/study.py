@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,11 @@ from rllib_impass.experiments import settings
 from rllib_impass.experiments.errors import UsageError
 from rllib_impass.experiments.examples import tuned_example
 from rllib_impass.experiments.experiment import Experiment
+from rllib_impass.experiments.run_record import (
+    describe_start,
+    without_secrets,
+    write_whole,
+)
 from rllib_impass.experiments.spec import load_experiments, make_experiment
 from rllib_impass.experiments.study_trial import (
     TIME_TRAINING,
@@ -227,7 +232,7 @@ class Study:
         """Everything that makes it what it is, as plain data."""
         trials = [contender.trial(seed=self.seeds[0]) for contender in self.contenders]
         record = self._common() | {"trials": trials, "seeds": list(self.seeds)}
-        return json.loads(json.dumps(record, default=str))
+        return json.loads(json.dumps(without_secrets(record), default=str))
 
     def _common(self) -> dict[str, Any]:
         return {
@@ -239,19 +244,25 @@ class Study:
         }
 
 
-def write_study(folder: Path, study: Study) -> None:
-    """Writes down what is studied, to know it again."""
-    part = folder / f"{RECORD_FILE}.part"
-    part.write_text(json.dumps(study.record(), indent=2) + "\n")
-    os.replace(part, folder / RECORD_FILE)
+def write_study(folder: Path, study: Study, command: list[str]) -> None:
+    """Writes down what is studied, or that it goes on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record = _read_record(folder) or {"study": study.record(), "starts": []}
+    record["starts"].append(describe_start(command))
+    write_whole(folder / RECORD_FILE, record)
 
 
 def is_same_study(folder: Path, study: Study) -> bool:
     """Whether a folder holds this very study."""
+    record = _read_record(folder)
+    return record is not None and record["study"] == study.record()
+
+
+def _read_record(folder: Path) -> dict[str, Any] | None:
     try:
-        return json.loads((folder / RECORD_FILE).read_text()) == study.record()
+        return json.loads((folder / RECORD_FILE).read_text())
     except (OSError, ValueError):
-        return False
+        return None
 
 
 def resumed_tuner(folder: Path) -> tune.Tuner:
@@ -260,12 +271,13 @@ def resumed_tuner(folder: Path) -> tune.Tuner:
 
 
 def trial_name(trial: Trial) -> str:
-    """What sets a trial apart, for people."""
+    """What sets a trial apart, for people; a table keeps the end of what is long."""
     told = trial.config[TRIAL]
-    return f"{told['label']} {told['env']} seed {told['seed']}"
+    return f"{told['env']} {told['label']} {told['seed']}"
 
 
 def _trial_folder(trial: Trial) -> str:
+    told = trial.config[TRIAL]
     # The id, because a searcher may try one contender and seed several times.
-    words = trial_name(trial).replace("seed ", "seed").split()
-    return "_".join([*(w.replace("/", "-") for w in words), trial.trial_id])
+    words = (told["label"], told["env"], f"seed{told['seed']}", trial.trial_id)
+    return "_".join(re.sub(r"[^\w.-]+", "-", word) for word in words)
