@@ -8,6 +8,7 @@ import inspect
 import numpy as np
 import pytest
 import ray
+from ray import tune
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.impala import IMPALA, IMPALAConfig
 from ray.rllib.connectors.common.numpy_to_tensor import NumpyToTensor
@@ -267,3 +268,11 @@ def test_checkpoints_name_their_class_and_hold_the_configs_state():
     assert Algorithm.STATE_FILE_NAME == "algorithm_state"
     assert Algorithm.METADATA_FILE_NAME == "rllib_checkpoint.json"
     assert Algorithm.CLASS_AND_CTOR_ARGS_FILE_NAME == "class_and_ctor_args.pkl"
+
+
+def test_a_trial_keeps_the_storage_that_its_algorithm_is_built_with():
+    # StudyTrial hands it on; without one, an algorithm makes a folder among all runs.
+    assert "self._storage = storage" in inspect.getsource(tune.Trainable.__init__)
+    logdir = inspect.getsource(tune.Trainable._setup_logdir)
+    assert "self._storage.trial_working_directory" in logdir
+    assert "kwargs" in inspect.signature(Algorithm.__init__).parameters
