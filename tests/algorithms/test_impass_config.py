@@ -57,7 +57,7 @@ def test_rllibs_model_config_is_understood():
         ({"num_stacked_states": 2.5}, "num_stacked_states must be"),
         ({"minibatch_queue_size": 0}, "minibatch_queue_size must be"),
         ({"broadcast_interval": 0}, "broadcast_interval must be"),
-        ({"train_batch_size_per_learner": 2000}, "Set it to 2048"),
+        ({"train_batch_size_per_learner": 4000}, "Set it to 4096"),
         ({"minibatch_size": 4096}, "minibatch_size=4096"),
         ({"minibatch_size": 0}, "minibatch_size=0"),
         ({"vtrace_clip_c_threshold": 0.0}, "vtrace_clip_c_threshold must be above 0"),

@@ -58,11 +58,12 @@ class IMPASSConfig(ActorLearnerConfig):
         self.vf_loss_coeff = 0.5
         self.entropy_coeff = 0.0
         self.num_env_runners = 2
-        self.num_envs_per_env_runner = 32
+        # Many envs share the Python around each step of all of them.
+        self.num_envs_per_env_runner = 64
         self.rollout_fragment_length = 32
         # Two fragments make a batch: with two runners, both start the next fragment
         # while this one is trained, at a lag of about one version.
-        self.train_batch_size_per_learner = 2048
+        self.train_batch_size_per_learner = 4096
         self.minibatch_size = 128
 
     @override(ActorLearnerConfig)
