@@ -199,8 +199,9 @@ def _prepare(modules: list[str] | None) -> None:
 
     # The table has a row for each back end anyway.
     logging.getLogger("rllib_impass").setLevel(logging.WARNING)
-    # It announces the new API stack, the only one that we know, over and over.
-    logging.getLogger("ray.rllib.algorithms.sac").setLevel(logging.ERROR)
+    # What they learn does not matter, nor that RLlib has a new API stack.
+    for name in ("rllib_impass.algorithms.d4pg", "ray.rllib.algorithms.sac"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     register_all()
     import_modules(modules or ())
 
