@@ -203,10 +203,10 @@ class AsyncLearner(TorchLearner, abc.ABC):
         with self._metrics_lock:
             self.metrics.log_dict(values, key=key, window=1)
 
-    def log_counts(self, counts: dict[str, int], key: str = ALL_MODULES) -> None:
+    def log_totals(self, totals: dict[str, float], key: str = ALL_MODULES) -> None:
         """Logs metrics that only grow, of which a result shows the newest value."""
         with self._metrics_lock:
-            self.metrics.log_dict(counts, key=key, reduce="max")
+            self.metrics.log_dict(totals, key=key, reduce="max")
 
     def _train_until_closed(self) -> None:
         if self.config.num_learners == 0:
@@ -236,10 +236,12 @@ class AsyncLearner(TorchLearner, abc.ABC):
             {
                 QUEUE_DEPTH: stats.depth,
                 NUM_ENV_STEPS_QUEUED: stats.depth * self.config.steps_per_batch,
-                QUEUE_PUT_WAIT: stats.put_wait_s,
-                QUEUE_GET_WAIT: stats.get_wait_s,
                 WEIGHTS_SEQ_NO: self._weights_seq_no,
             }
+        )
+        # Not as means: the difference of two results is the wait between them.
+        self.log_totals(
+            {QUEUE_PUT_WAIT: stats.put_wait_s, QUEUE_GET_WAIT: stats.get_wait_s}
         )
         with self._metrics_lock:
             self._has_news = True

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Union
 
 import typer
 from rich.console import Console
@@ -19,6 +19,7 @@ from rllib_impass.cli.train_options import Import
 from rllib_impass.experiments.errors import UsageError
 
 if TYPE_CHECKING:
+    from rllib_impass.experiments.benchmark.replay import ReplayPlan
     from rllib_impass.experiments.benchmark.throughput import ThroughputPlan
 
 app = typer.Typer(
@@ -27,6 +28,13 @@ app = typer.Typer(
     "Example: rllib benchmark throughput --env Hopper-v5",
 )
 
+EnvNames = Annotated[
+    str, typer.Option(metavar="NAMES", help="One, or several with commas.")
+]
+Seconds = Annotated[
+    float, typer.Option(help="Measured for each contender, all rounds together.")
+]
+Rounds = Annotated[int, typer.Option(help="In how many turns.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="File for every figure.")
 ]
@@ -34,13 +42,9 @@ JsonFile = Annotated[
 
 @app.command()
 def throughput(
-    env: Annotated[
-        str, typer.Option(metavar="NAMES", help="One, or several with commas.")
-    ] = "Hopper-v5",
-    seconds: Annotated[
-        float, typer.Option(help="Measured for each contender, all rounds together.")
-    ] = 30.0,
-    rounds: Annotated[int, typer.Option(help="In how many turns.")] = 3,
+    env: EnvNames = "Hopper-v5",
+    seconds: Seconds = 30.0,
+    rounds: Rounds = 3,
     learner_process: Annotated[
         bool,
         typer.Option(
@@ -75,7 +79,37 @@ def throughput(
                 )
                 for name in names(env, "--env")
             ]
-        _run_throughput(plans, console, json_file)
+        _run_in_turns(plans, console, json_file)
+
+
+@app.command()
+def replay(
+    env: EnvNames = "Hopper-v5",
+    seconds: Seconds = 60.0,
+    rounds: Rounds = 3,
+    json_file: JsonFile = None,
+    modules: Import = None,
+) -> None:
+    """Steps and updates per second of D4PG, beside RLlib's SAC.
+
+    Both get the same batch, updates per env step, runners, envs and layer sizes,
+    and fill their buffers before they are measured, in turns. A slice (seconds
+    / rounds) should last 10 seconds or more: SAC is slow.
+
+    Example: rllib benchmark replay --env Hopper-v5 --json r.json
+    """
+    console = Console()
+    with one_line_errors():
+        check_writable(json_file, "--json")
+        with console.status("checking"):
+            _prepare(modules)
+            from rllib_impass.experiments.benchmark.replay import plan_replay
+
+            plans = [
+                plan_replay(name, seconds=seconds, rounds=rounds, modules=modules or ())
+                for name in _names(env, "--env")
+            ]
+        _run_in_turns(plans, console, json_file)
 
 
 @app.command()
@@ -130,10 +164,12 @@ def scaling(
             console.print(f"wrote {plot}", soft_wrap=True)
 
 
-def _run_throughput(
-    plans: list["ThroughputPlan"], console: Console, json_file: Path | None
+def _run_in_turns(
+    plans: list[Union["ThroughputPlan", "ReplayPlan"]],
+    console: Console,
+    json_file: Path | None,
 ) -> None:
-    from rllib_impass.cli.benchmark_tables import throughput_table
+    from rllib_impass.cli.benchmark_tables import comparison_table
     from rllib_impass.experiments.benchmark.session import conditions
     from rllib_impass.registry import register_all
 
@@ -147,7 +183,7 @@ def _run_throughput(
         register_all()
         with _progress(console) as on_progress:
             result = plan.run(on_progress)
-        console.print(throughput_table(result, figures["cores"]))
+        console.print(comparison_table(result, figures["cores"]))
         figures["results"].append(result.to_dict())
         if json_file is not None:
             # After each env: the next may take long.
@@ -164,6 +200,9 @@ def _prepare(modules: list[str] | None) -> None:
 
     # The table has a row for each back end anyway.
     logging.getLogger("rllib_impass").setLevel(logging.WARNING)
+    # What they learn does not matter, nor that RLlib has a new API stack.
+    for name in ("rllib_impass.algorithms.d4pg", "ray.rllib.algorithms.sac"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     register_all()
     import_modules(modules or ())
 

@@ -5,6 +5,7 @@ from rich.table import Table
 
 from rllib_impass.cli.progress_columns import NOTHING, number
 from rllib_impass.experiments.benchmark.measurement import Measurement
+from rllib_impass.experiments.benchmark.replay import Replay
 from rllib_impass.experiments.benchmark.scaling import ALGORITHM, BASE_ENV, Scaling
 from rllib_impass.experiments.benchmark.throughput import Throughput
 
@@ -23,19 +24,41 @@ THROUGHPUT_CAPTION = (
     "Env steps per second; stock is RLlib's IMPALA, raw the same back end without "
     "training; CPU in cores; lag in weight versions."
 )
+REPLAY_COLUMNS = (
+    "sampled\n/s",
+    "x\nSAC",
+    "updates\n/s",
+    "updates\n/step",
+    "learner\nbusy",
+    "CPU\ndriver",
+    "CPU\nrunner",
+    "CPU\nlearner",
+    "peak\nGB",
+    "lag\n",
+)
+REPLAY_CAPTION = (
+    "Env steps per second; x SAC in those of RLlib's SAC, which learns inside its "
+    "driver; busy: not waiting for data; CPU in cores; lag in weight versions."
+)
 SCALING_COLUMNS = ("trained/s", "to base", "runners", "learner")
 SCALING_CAPTION = "runners, learner: CPU microseconds per env step."
 
 
-def throughput_table(result: Throughput, cores: int) -> Table:
+def comparison_table(result: Throughput | Replay, cores: int) -> Table:
     """A row for each contender."""
+    if isinstance(result, Replay):
+        columns, caption = REPLAY_COLUMNS, REPLAY_CAPTION
+        cells = [_replay_cells(result, m) for m in result.measurements]
+    else:
+        columns, caption = THROUGHPUT_COLUMNS, THROUGHPUT_CAPTION
+        cells = [_throughput_cells(result, m) for m in result.measurements]
     # A gap of one: with the longest name, that is 80 columns.
-    table = _table(f"{result.env} on {cores} cores", THROUGHPUT_CAPTION, gap=1)
+    table = _table(f"{result.env} on {cores} cores", caption, gap=1)
     table.add_column("\n")
-    for column in THROUGHPUT_COLUMNS:
+    for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
-    for measurement in result.measurements:
-        table.add_row(measurement.name, *_throughput_cells(result, measurement))
+    for measurement, row in zip(result.measurements, cells, strict=True):
+        table.add_row(measurement.name, *row)
     return table
 
 
@@ -83,16 +106,36 @@ def _table(title: str, caption: str, gap: int) -> Table:
 
 
 def _throughput_cells(result: Throughput, measurement: Measurement) -> list[str]:
-    cores = measurement.cores
-    to_raw = result.ratio_to_raw(measurement)
     return [
         number(measurement.sampled_per_s, 0, 7),
         number(measurement.trained_per_s, 0, 7),
         number(result.ratio_to_stock(measurement), 1, 5),
-        NOTHING if to_raw is None else f"{to_raw:.0%}",
+        _percent(result.ratio_to_raw(measurement)),
+        *_cost_cells(measurement),
+    ]
+
+
+def _replay_cells(result: Replay, measurement: Measurement) -> list[str]:
+    return [
+        number(measurement.sampled_per_s, 0, 7),
+        number(result.ratio_to_stock(measurement), 1, 5),
+        number(measurement.updates_per_s, 1, 7),
+        number(measurement.updates_per_env_step, 3, 7),
+        _percent(measurement.learner_busy),
+        *_cost_cells(measurement),
+    ]
+
+
+def _cost_cells(measurement: Measurement) -> list[str]:
+    cores = measurement.cores
+    return [
         number(cores["driver"], 2, 6),
         number(cores["runners"], 2, 6),
         number(cores["learner"], 2, 7),
         number(measurement.peak_memory / 1e9, 2, 4),
         number(measurement.policy_lag, 2, 4),
     ]
+
+
+def _percent(share: float | None) -> str:
+    return NOTHING if share is None else f"{share:.0%}"

@@ -22,6 +22,10 @@ BAD = [
     (["throughput", "--rounds", "0"], "rounds must be at least 1"),
     (["throughput", "--json", "."], "--json . is a folder"),
     (["throughput", "--json", "file/t.json"], "is no folder"),
+    (["replay", "--env", "CartPole-v1"], "only continuous (Box) actions"),
+    (["replay", "--env", "evil.Env"], "--import evil"),
+    (["replay", "--rounds", "61"], "seconds must be at least 61 for 61 rounds"),
+    (["replay", "--json", "."], "--json . is a folder"),
     (["scaling", "--only", "stack,runner"], "did you mean 'runners'"),
     (["scaling", "--only", "everything"], "there are runners, envs, stack"),
     (["scaling", "--seconds", "0"], "seconds must be at least 1"),
@@ -29,6 +33,7 @@ BAD = [
     (["scaling", "--plot", "file/scaling.png"], "is no folder"),
 ]
 GOOD = [
+    ["replay", "--seconds", 1, "--rounds", 1, "--json", "r.json"],
     ["throughput", "--seconds", 1, "--rounds", 1, "--json", "new/t.json"],
     ["scaling", "--only", "width", "--seconds", 1, "--plot", "s.png", "--json", "s.js"],
 ]
@@ -69,7 +74,7 @@ def test_bad_input_is_one_line_and_exit_code_2(commands, number):
 def test_nothing_is_written_that_was_not_asked_for(commands):
     _, folder, _ = commands
     names = {path.name for path in folder.iterdir()}
-    assert names == {"evil.py", "file", "new", "s.png", "s.js"}
+    assert names == {"evil.py", "file", "new", "r.json", "s.png", "s.js"}
 
 
 def test_the_table_of_throughput_has_what_the_file_has(commands):
@@ -109,6 +114,45 @@ def test_impass_trains_twice_as_fast_as_stock_impala(commands):
     # The thread's name is the algorithm's; found, it is told apart from the driver.
     assert impass["cores"]["learner"] > 0.01
     assert impass["policy_lag"] is not None
+
+
+def test_d4pg_samples_faster_than_sac_at_the_same_updates_per_step(commands):
+    results, folder, _ = commands
+    done = results[-3]
+    assert done.returncode == 0, done.stderr
+    print(done.stdout, done.stderr)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    figures = json.loads((folder / "r.json").read_text())
+    sac, d4pg = figures["results"][0]["contenders"]
+    for contender in (sac, d4pg):
+        (row,) = (line for line in lines if line.startswith(f"{contender['name']} "))
+        cells = row.split()[1:]
+        assert len(cells) == 10, row
+        assert cells[0] == f"{contender['sampled_per_s']:,.0f}"
+        assert cells[3] == f"{contender['updates_per_env_step']:.3f}"
+        # Both count in lumps, of which a second holds few.
+        assert 0.06 < contender["updates_per_env_step"] < 0.25
+    assert d4pg["ratio_to_stock"] > 1.0
+    assert 0.0 <= d4pg["learner_busy"] <= 1.0
+    assert f"{d4pg['learner_busy']:.0%}" in done.stdout
+    # RLlib's SAC learns in its driver, beside no thread.
+    assert sac["cores"]["learner"] is None
+    assert sac["cores"]["driver"] > 0.01
+    assert d4pg["cores"]["learner"] > 0.01
+    assert d4pg["policy_lag"] is not None
+    beginnings = done.stderr.splitlines()
+    assert beginnings == [
+        f"Hopper-v5: {label}"
+        for label in (
+            "starting SAC",
+            "starting D4PG",
+            "SAC samples until it learns",
+            "D4PG samples until it learns",
+            "round 1 of 1, SAC",
+            "round 1 of 1, D4PG",
+        )
+    ]
 
 
 def test_scaling_compares_with_the_shipped_settings(commands):

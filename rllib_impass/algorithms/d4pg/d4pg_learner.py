@@ -297,6 +297,6 @@ class D4PGLearner(ActorCriticLearner):
             self.log_values(
                 {POLICY_LAG_MEAN: sum(lags) / len(lags)}, key=DEFAULT_MODULE_ID
             )
-        self.log_counts(
+        self.log_totals(
             {REPLAY_SIZE: len(self._replay), NUM_UPDATES: self._num_updates}
         )

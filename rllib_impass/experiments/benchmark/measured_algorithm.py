@@ -10,12 +10,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core.learner.learner import Learner
 
 from rllib_impass.experiments import settings
 from rllib_impass.experiments.benchmark.measurement import Slice
-from rllib_impass.experiments.benchmark.process_usage import Processes, UsageMeter
+from rllib_impass.experiments.benchmark.process_usage import (
+    Processes,
+    UsageMeter,
+    thread_ids,
+)
 
 # Says nothing of how it trains, only how often `train()` returns.
 ITERATION_S = 2.0
@@ -25,10 +31,15 @@ FIRST_WARM_UP_S = 2.0
 WARM_UP_S = 1.0
 # Until the first batch is trained, at most.
 START_TIMEOUT_S = 120.0
+# Until a replay buffer holds enough to learn from, at most.
+FILL_TIMEOUT_S = 600.0
 
 SAMPLED = ("env_runners", "num_env_steps_sampled_lifetime")
 # RLlib's own IMPALA counts one more for each piece of an episode, some 4% on Hopper.
 TRAINED = ("learners", "__all_modules__", "num_env_steps_trained_lifetime")
+# Of ours that count updates, and that train in a thread which can wait for data.
+UPDATES = ("learners", "__all_modules__", "num_updates_lifetime")
+LEARNER_WAIT = ("learners", "__all_modules__", "queue_get_wait_s")
 # Ours; and RLlib's own count of the same, which it takes of one batch per result.
 LAGS = (
     ("learners", "default_policy", "policy_lag_mean"),
@@ -69,16 +80,31 @@ class Reading:
     num_sampled: int
     num_trained: int
     policy_lag: float | None
+    num_updates: float | None
+    learner_wait_s: float | None
 
     @classmethod
-    def of(cls, result: Mapping[str, Any]) -> "Reading":
-        """Reads a result that has just come."""
+    def of(cls, result: Mapping[str, Any], before: "Reading | None") -> "Reading":
+        """Reads a result that has just come.
+
+        Args:
+            result: the result.
+            before: the last one, which holds for counters that have not moved: some
+                are missing then.
+        """
+
+        def total(path: tuple[str, ...], last: float | None) -> float | None:
+            value = _lookup(result, path)
+            return last if value is None else value
+
         lags = (_lookup(result, path) for path in LAGS)
         return cls(
             time_s=time.perf_counter(),
             num_sampled=int(_lookup(result, SAMPLED) or 0),
             num_trained=int(_lookup(result, TRAINED) or 0),
             policy_lag=next((lag for lag in lags if lag is not None), None),
+            num_updates=total(UPDATES, before and before.num_updates),
+            learner_wait_s=total(LEARNER_WAIT, before and before.learner_wait_s),
         )
 
 
@@ -88,17 +114,24 @@ class MeasuredAlgorithm:
     Args:
         name: of the contender.
         config: of the algorithm.
+        steps_per_update: env steps that it counts as trained with each update, for an
+            algorithm that does not count its updates; None if nobody needs them.
     """
 
     warm_up_s = WARM_UP_S
 
-    def __init__(self, name: str, config: AlgorithmConfig) -> None:
+    def __init__(
+        self, name: str, config: AlgorithmConfig, steps_per_update: int | None = None
+    ) -> None:
         self.name = name
         self.config = config
+        self._steps_per_update = steps_per_update
         has_choice = hasattr(config, "choose_backend")
         self.backend = config.choose_backend().name if has_choice else "gymnasium"
         self._warm_up_s = FIRST_WARM_UP_S
         self._algorithm: Algorithm | None = None
+        self._last_reading: Reading | None = None
+        self._has_learner_thread = False
         self._processes = Processes(runners=())
 
     @property
@@ -109,8 +142,34 @@ class MeasuredAlgorithm:
 
     def start(self) -> None:
         """Builds the algorithm, which then waits."""
+        # As Ray has it in the process of a trial, where torch would take every core.
+        torch.set_num_threads(max(1, int(self.config.num_cpus_for_main_process)))
+        others = thread_ids()
         self._algorithm = self.config.build_algo()
+        self._has_learner_thread = thread_ids() != others
         self._processes = self._wait_until_idle()
+
+    def fill_replay(self, on_share: Callable[[float], None]) -> None:
+        """Trains until the replay buffer holds enough and the first update is made.
+
+        Args:
+            on_share: called with the share that is new in the buffer.
+        """
+        needed = self.config.num_steps_sampled_before_learning_starts
+        started = time.perf_counter()
+        share = 0.0
+        while True:
+            reading = self._train()
+            before, share = share, min(1.0, reading.num_sampled / needed)
+            on_share(share - before)
+            if reading.num_updates:
+                break
+            if reading.time_s - started > FILL_TIMEOUT_S:
+                raise RuntimeError(
+                    f"{self.name} has sampled {reading.num_sampled} env steps in "
+                    f"{FILL_TIMEOUT_S:.0f} s, and not learnt"
+                )
+        self._wait_until_idle()
 
     def measure(self, seconds: float, on_tick: Callable[[float], None]) -> Slice:
         """Trains for a while, after a while that does not count.
@@ -125,12 +184,15 @@ class MeasuredAlgorithm:
         self._wait_until_idle()
         after = readings[-1]
         lags = [r.policy_lag for r in readings if r.policy_lag is not None]
+        updates = _difference(before.num_updates, after.num_updates)
         return Slice(
             seconds=after.time_s - before.time_s,
             num_sampled=after.num_sampled - before.num_sampled,
             num_trained=after.num_trained - before.num_trained,
             usage=meter.usage,
             policy_lag=statistics.fmean(lags) if lags else None,
+            num_updates=None if updates is None else round(updates),
+            learner_wait_s=_difference(before.learner_wait_s, after.learner_wait_s),
         )
 
     def stop(self) -> None:
@@ -145,8 +207,11 @@ class MeasuredAlgorithm:
 
     def _warm_up(self, on_tick: Callable[[float], None]) -> Reading:
         started = time.perf_counter()
+        last = self._last_reading
+        num_trained = 0 if last is None else last.num_trained
         reading = self._train_for(self._warm_up_s, on_tick)[-1]
-        while reading.num_trained == 0:
+        # Or the learner's wait for this turn would count as a part of it.
+        while reading.num_trained == num_trained:
             if reading.time_s - started > START_TIMEOUT_S:
                 raise RuntimeError(
                     f"{self.name} has trained nothing in {START_TIMEOUT_S:.0f} s"
@@ -161,13 +226,21 @@ class MeasuredAlgorithm:
         started = last = time.perf_counter()
         readings: list[Reading] = []
         while last - started < seconds:
-            readings.append(Reading.of(self._algorithm.train()))
+            readings.append(self._train())
             on_tick(readings[-1].time_s - last)
             last = readings[-1].time_s
         return readings
 
+    def _train(self) -> Reading:
+        reading = Reading.of(self._algorithm.train(), self._last_reading)
+        if self._steps_per_update is not None:
+            num_updates = reading.num_trained / self._steps_per_update
+            reading = dataclasses.replace(reading, num_updates=num_updates)
+        self._last_reading = reading
+        return reading
+
     def _wait_until_idle(self) -> Processes:
-        """Waits until no actor works any more; returns the processes' ids.
+        """Waits until nobody works any more; returns the processes' ids.
 
         An actor answers once it has done what it was asked for before, so nothing of
         this contender runs into the slice of the next.
@@ -175,14 +248,27 @@ class MeasuredAlgorithm:
         runners = self._algorithm.env_runner_group.foreach_env_runner(
             lambda _: os.getpid(), local_env_runner=False
         )
-        learners = self._algorithm.learner_group.foreach_learner(
-            lambda _: os.getpid(), timeout_seconds=START_TIMEOUT_S
+        results = self._algorithm.learner_group.foreach_learner(
+            _pid_when_idle, timeout_seconds=START_TIMEOUT_S
         )
+        driver = os.getpid()
+        learners = {result.get() for result in results}
+        if not self._has_learner_thread:
+            learners.discard(driver)
         return Processes(
-            runners=tuple(runners),
-            driver=os.getpid(),
-            learners=tuple(result.get() for result in learners),
+            runners=tuple(runners), driver=driver, learners=tuple(learners)
         )
+
+
+def _pid_when_idle(learner: Learner) -> int:
+    # Ours have a thread, which goes on with what is queued.
+    if hasattr(learner, "wait_until_idle"):
+        learner.wait_until_idle()
+    return os.getpid()
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before
 
 
 def _lookup(result: Mapping[str, Any], path: tuple[str, ...]) -> float | None:

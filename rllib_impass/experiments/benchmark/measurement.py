@@ -34,6 +34,8 @@ class Slice:
         usage: of CPU and memory.
         policy_lag: how many weight versions the samples were behind the learner, on
             average; None where it is not reported.
+        num_updates: gradient steps; None where they are not counted.
+        learner_wait_s: how long the learner waited for data; None where nobody counts.
     """
 
     seconds: float
@@ -41,6 +43,8 @@ class Slice:
     num_trained: int | None
     usage: Usage
     policy_lag: float | None = None
+    num_updates: int | None = None
+    learner_wait_s: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +77,22 @@ class Measurement:
     def trained_per_s(self) -> float | None:
         """Env steps trained on in a second."""
         return _per(self.seconds, (s.num_trained for s in self.slices))
+
+    @property
+    def updates_per_s(self) -> float | None:
+        """Gradient steps in a second."""
+        return _per(self.seconds, (s.num_updates for s in self.slices))
+
+    @property
+    def updates_per_env_step(self) -> float | None:
+        """Gradient steps for each env step made."""
+        return ratio(self.updates_per_s, self.sampled_per_s)
+
+    @property
+    def learner_busy(self) -> float | None:
+        """Share of the time in which the learner did not wait for data."""
+        waiting = _per(self.seconds, (s.learner_wait_s for s in self.slices))
+        return None if waiting is None else 1.0 - waiting
 
     @property
     def cores(self) -> dict[str, float | None]:
@@ -112,12 +132,31 @@ class Measurement:
             "seconds": self.seconds,
             "sampled_per_s": self.sampled_per_s,
             "trained_per_s": self.trained_per_s,
+            "updates_per_s": self.updates_per_s,
+            "updates_per_env_step": self.updates_per_env_step,
+            "learner_busy": self.learner_busy,
             "cores": self.cores,
             "cpu_us_per_step": self.cpu_us_per_step,
             "peak_memory": self.peak_memory,
             "policy_lag": self.policy_lag,
             "slices": [dataclasses.asdict(s) for s in self.slices],
         }
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Everybody on one environment.
+
+    Attributes:
+        env: its name.
+        measurements: one for each contender.
+    """
+
+    env: str
+    measurements: tuple[Measurement, ...]
+
+    def __getitem__(self, name: str) -> Measurement:
+        return next(m for m in self.measurements if m.name == name)
 
 
 def ratio(value: float | None, reference: float | None) -> float | None:

@@ -25,7 +25,8 @@ class Processes:
     Attributes:
         runners: they step environments.
         driver: the process that trains, which is this one; None if nobody trains.
-        learners: processes of their own, or the driver's for a thread inside it.
+        learners: processes of their own, or the driver's for a thread inside it; none
+            if the driver itself learns.
     """
 
     runners: tuple[int, ...]
@@ -121,11 +122,16 @@ class UsageMeter:
 
 def thread_cpu_seconds(name: str) -> float:
     """CPU seconds so far of this process's threads of a name."""
-    ids = {thread.native_id for thread in threading.enumerate() if thread.name == name}
+    ids = thread_ids(name)
     if not ids:
         return 0.0
     threads = psutil.Process().threads()
     return sum(t.user_time + t.system_time for t in threads if t.id in ids)
+
+
+def thread_ids(name: str = LEARNER_THREAD) -> set[int]:
+    """Which threads of this process have a name."""
+    return {thread.native_id for thread in threading.enumerate() if thread.name == name}
 
 
 def num_cores() -> int:

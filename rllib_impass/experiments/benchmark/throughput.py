@@ -1,15 +1,18 @@
 """Env steps per second: ours, stock IMPALA's, and what the machine could do."""
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from rllib_impass.experiments.benchmark.measured_algorithm import (
     MeasuredAlgorithm,
     make_config,
 )
-from rllib_impass.experiments.benchmark.measurement import Measurement, Slice, ratio
+from rllib_impass.experiments.benchmark.measurement import (
+    Comparison,
+    Measurement,
+    ratio,
+)
 from rllib_impass.experiments.benchmark.raw_stepping import RawStepping
 from rllib_impass.experiments.benchmark.session import (
     OnProgress,
@@ -17,6 +20,12 @@ from rllib_impass.experiments.benchmark.session import (
     check_seconds,
     own_ray,
     refuse_other_ray,
+)
+from rllib_impass.experiments.benchmark.turns import (
+    Contender,
+    duration_s,
+    measure_in_turns,
+    started,
 )
 from rllib_impass.experiments.class_paths import TRUSTED_PACKAGES, refuse_untrusted
 from rllib_impass.experiments.settings import resolve_env
@@ -28,38 +37,9 @@ RAW_NAMES = {"envpool": "raw EnvPool", "gymnasium": "raw gymnasium"}
 STOCK_SETTINGS = {"num_env_runners": 2, "num_envs_per_env_runner": 16}
 
 
-class Contender(Protocol):
-    """What can be measured, a slice at a time."""
-
-    name: str
-    backend: str
-    warm_up_s: float
-    num_cpus: int
-
-    def start(self) -> None:
-        """Starts its processes, which then wait."""
-
-    def measure(self, seconds: float, on_tick: Callable[[float], None]) -> Slice:
-        """Warms up, works for a while, and is idle again."""
-
-    def stop(self) -> None:
-        """Ends its processes; also if it was started half."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Throughput:
-    """How fast everybody was on one environment.
-
-    Attributes:
-        env: its name.
-        measurements: one for each contender.
-    """
-
-    env: str
-    measurements: tuple[Measurement, ...]
-
-    def __getitem__(self, name: str) -> Measurement:
-        return next(m for m in self.measurements if m.name == name)
+class Throughput(Comparison):
+    """How fast everybody was, beside stock IMPALA and the bare environment."""
 
     def ratio_to_stock(self, measurement: Measurement) -> float | None:
         """Steps trained, in those of stock IMPALA."""
@@ -107,27 +87,17 @@ class ThroughputPlan:
         Args:
             on_progress: called with what is going on and the share that is done.
         """
-        seconds = self.seconds / self.rounds
-        turn_s = sum(seconds + c.warm_up_s for c in self.contenders)
-        progress = Progress(turn_s * self.rounds, on_progress)
-        slices: dict[str, list[Slice]] = {c.name: [] for c in self.contenders}
+        total_s = duration_s(self.contenders, self.seconds, self.rounds)
+        progress = Progress(total_s, on_progress)
         num_cpus = sum(c.num_cpus for c in self.contenders)
-        with own_ray(num_cpus, self.modules), contextlib.ExitStack() as stack:
-            for contender in self.contenders:
-                progress.begin(f"{self.env}: starting {contender.name}")
-                stack.callback(contender.stop)
-                contender.start()
-            for number in range(1, self.rounds + 1):
-                for contender in self.contenders:
-                    turn = f"round {number} of {self.rounds}"
-                    progress.begin(f"{self.env}: {turn}, {contender.name}")
-                    measured = contender.measure(seconds, progress.advance)
-                    slices[contender.name].append(measured)
-        measurements = (
-            Measurement(c.name, c.backend, tuple(slices[c.name]))
-            for c in self.contenders
-        )
-        return Throughput(self.env, tuple(measurements))
+        with (
+            own_ray(num_cpus, self.modules),
+            started(self.env, self.contenders, progress),
+        ):
+            measurements = measure_in_turns(
+                self.env, self.contenders, self.seconds, self.rounds, progress
+            )
+        return Throughput(self.env, measurements)
 
 
 def plan_throughput(
