@@ -175,7 +175,7 @@ def _names(text: str, flag: str) -> list[str]:
 
 
 def _check_plot(plot: Path | None) -> None:
-    from rllib_impass.reports.plots import FORMATS
+    from rllib_impass.reports.style import FORMATS
 
     check_writable(plot, "--plot")
     if plot is not None and plot.suffix not in FORMATS:
