@@ -37,17 +37,11 @@ def _panel(
     title: str, points: Mapping[int, Group], colours: Mapping[str, str]
 ) -> Panel:
     speeds = {actors: group.values("speed").mean() for actors, group in points.items()}
-    fewest = next(iter(speeds))
+    texts = _texts(speeds)
 
     def draw(axes: "Axes") -> None:
         actors = list(speeds)
-        ideal = (
-            [speeds[fewest] / fewest * number for number in actors] if fewest else []
-        )
-        top = 1.25 * max(group.values("speed").max() for group in points.values())
-        if ideal:
-            style = {"color": MUTED, "linewidth": 1, "linestyle": (0, (3, 2))}
-            axes.plot(range(len(actors)), ideal, **style)
+        top = 1.3 * max(group.values("speed").max() for group in points.values())
         axes.plot(range(len(actors)), list(speeds.values()), color=MUTED, linewidth=1.2)
         for place, (number, group) in enumerate(points.items()):
             colour = colours[group.label]
@@ -55,7 +49,7 @@ def _panel(
                 axes.plot(place, speed, "o", color=colour, alpha=0.4, markersize=4)
             axes.plot(place, speeds[number], "o", color=colour, markersize=7)
             axes.annotate(
-                figure(speeds[number]),
+                texts[number],
                 (place, speeds[number]),
                 xytext=(0, 7),
                 textcoords="offset points",
@@ -69,5 +63,15 @@ def _panel(
         axes.set_ylabel("env steps per second")
         axes.yaxis.set_major_formatter(lambda value, _: compact(value))
 
-    says = "; ".join(f"{number}: {figure(speed)}" for number, speed in speeds.items())
+    says = "; ".join(f"{number}: {' '.join(t.split())}" for number, t in texts.items())
     return Panel(title, f"{title}: env steps per second by actors. {says}.", draw)
+
+
+def _texts(speeds: Mapping[int, float]) -> dict[int, str]:
+    """Each speed, and what it gains on the one before."""
+    texts, before = {}, None
+    for actors, speed in speeds.items():
+        gain = "" if before is None else f"\n{speed / before - 1:+.0%}"
+        texts[actors] = f"{figure(speed)}{gain}"
+        before = speed
+    return texts

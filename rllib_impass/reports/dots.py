@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_impass.reports.number_format import compact, figure
+from rllib_impass.reports.number_format import compact, figure, probability
 from rllib_impass.reports.panels import Panel
 from rllib_impass.reports.scores import Group, RunScore
 from rllib_impass.reports.statistics import (
@@ -36,6 +36,7 @@ class Row:
         estimate: the large dot and its interval, if there is one.
         dots: the small ones.
         is_crashed: which of them are of crashed runs.
+        form: writes its numbers.
     """
 
     label: str
@@ -44,6 +45,7 @@ class Row:
     estimate: Estimate | None
     dots: Sequence[float] = ()
     is_crashed: Sequence[bool] = ()
+    form: Callable[[float], str] = figure
 
 
 def score_panels(groups: Sequence[Group], colours: Mapping[str, str]) -> list[Panel]:
@@ -86,7 +88,13 @@ def improvement_panels(
     panels = []
     for env in dict.fromkeys(row["env"] for row in improvements):
         rows = [
-            Row(f"{r['x']} > {r['y']}", "", colours[r["x"]], r["estimate"])
+            Row(
+                f"{r['x']} > {r['y']}",
+                "",
+                colours[r["x"]],
+                r["estimate"],
+                form=probability,
+            )
             for r in improvements
             if r["env"] == env
         ]
@@ -216,15 +224,15 @@ def _draw_row(axes: "Axes", place: int, row: Row) -> None:
             color=MUTED,
         )
         return
-    _draw_estimate(axes, place, row.estimate, row.colour)
+    _draw_estimate(axes, place, row.estimate, row)
 
 
-def _draw_estimate(axes: "Axes", place: int, estimate: Estimate, colour: str) -> None:
+def _draw_estimate(axes: "Axes", place: int, estimate: Estimate, row: Row) -> None:
     if estimate.low is not None:
         axes.plot(
             (estimate.low, estimate.high),
             (place, place),
-            color=colour,
+            color=row.colour,
             linewidth=4.5,
             alpha=0.35,
             solid_capstyle="butt",
@@ -234,13 +242,13 @@ def _draw_estimate(axes: "Axes", place: int, estimate: Estimate, colour: str) ->
         place,
         "o",
         markersize=7,
-        color=colour,
+        color=row.colour,
         markeredgecolor=PAPER,
         markeredgewidth=0.8,
         zorder=4,
     )
     axes.annotate(
-        figure(estimate.value),
+        row.form(estimate.value),
         (estimate.value, place),
         xytext=(0, 5),
         textcoords="offset points",
@@ -248,6 +256,7 @@ def _draw_estimate(axes: "Axes", place: int, estimate: Estimate, colour: str) ->
         va="bottom",
         fontsize=7.5,
         color=INK,
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.2},
     )
 
 
@@ -264,7 +273,7 @@ def _draw_chance(axes: "Axes") -> None:
 def _spoken(row: Row) -> str:
     if row.estimate is None:
         return "no data"
-    words = figure(row.estimate.value)
+    words = row.form(row.estimate.value)
     if row.estimate.low is not None:
-        words += f", 95 % {figure(row.estimate.low)} to {figure(row.estimate.high)}"
+        words += f", 95 % {row.form(row.estimate.low)} to {row.form(row.estimate.high)}"
     return words

@@ -31,6 +31,11 @@ def figure(value: float | None) -> str:
     return f"-{text}" if value < 0 and float(text.replace(",", "")) else text
 
 
+def probability(value: float) -> str:
+    """Two digits: few runs give no more."""
+    return f"{value:.2f}"
+
+
 def duration_unit(seconds: float) -> tuple[str, float]:
     """The unit in which a duration is a number that people grasp, and its seconds."""
     return next(((n, s) for n, s in _UNITS if seconds >= 2 * s), _UNITS[-1])

@@ -119,12 +119,15 @@ def group_scores(scores: Sequence[RunScore]) -> list[Group]:
 
 
 def label_order(runs: Sequence[Run]) -> list[str]:
-    """Labels as they first appear; those of an actor study by number of actors."""
-    labels = dict.fromkeys(run.label for run in runs)
-    if is_actor_study(runs):
-        fewest = {label: _fewest_actors(runs, label) for label in labels}
-        return sorted(labels, key=lambda label: fewest[label])
-    return list(labels)
+    """Labels as they first appear; an algorithm's by number of actors."""
+    algorithms = list(dict.fromkeys(run.algorithm for run in runs))
+    is_study = is_actor_study(runs)
+    places: dict[str, tuple[int, int]] = {}
+    for run in runs:
+        actors = (run.num_env_runners or 0) if is_study else 0
+        place = (algorithms.index(run.algorithm), actors)
+        places[run.label] = min(place, places.get(run.label, place))
+    return sorted(places, key=places.get)
 
 
 def is_actor_study(runs: Sequence[Run]) -> bool:
@@ -229,10 +232,6 @@ def _until(run: Run, threshold: float | None) -> tuple[float, float] | None:
         return None
     seconds = run.points["time_s"][run.points["env_steps"] == steps[index]]
     return float(steps[index]), float(seconds[0])
-
-
-def _fewest_actors(runs: Sequence[Run], label: str) -> int:
-    return min(run.num_env_runners or 0 for run in runs if run.label == label)
 
 
 def _last(values: np.ndarray) -> float:

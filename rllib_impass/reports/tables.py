@@ -1,14 +1,20 @@
 """The tables of a report, as plain text cells: for the page and for Markdown."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from rllib_impass.reports import scores as scoring
 from rllib_impass.reports import statistics
 from rllib_impass.reports.dots import stack_of
-from rllib_impass.reports.number_format import NOTHING, compact, duration, figure
+from rllib_impass.reports.number_format import (
+    NOTHING,
+    compact,
+    duration,
+    figure,
+    probability,
+)
 from rllib_impass.reports.scores import Group, RunScore
 from rllib_impass.reports.statistics import Estimate
 
@@ -61,8 +67,11 @@ def normalisation_table(groups: Sequence[Group]) -> Table:
 def improvement_table(groups: Sequence[Group]) -> Table | None:
     """P(X > Y) of every pair."""
     rows = [
-        (row["env"] or "all, averaged", f"{row['x']} > {row['y']}")
-        + _cells(row["estimate"])
+        (
+            row["env"] or "all, averaged",
+            f"{row['x']} > {row['y']}",
+            *_cells(row["estimate"], probability),
+        )
         for row in scoring.improvements(groups)
     ]
     columns = ("env", "pair", "P(X > Y)", "95 % interval")
@@ -172,16 +181,18 @@ def _conduct_cells(group: Group) -> tuple[str, ...]:
     return (group.label, stack_of(group), "/".join(map(str, actors)), *means)
 
 
-def _cells(estimate: Estimate | None) -> tuple[str, str]:
+def _cells(
+    estimate: Estimate | None, form: Callable[[float], str] = figure
+) -> tuple[str, str]:
     if estimate is None:
         return NOTHING, NOTHING
     if estimate.low is None:
-        return figure(estimate.value), NOTHING
-    interval = f"{figure(estimate.low)} to {figure(estimate.high)}"
-    return figure(estimate.value), interval
+        return form(estimate.value), NOTHING
+    interval = f"{form(estimate.low)} to {form(estimate.high)}"
+    return form(estimate.value), interval
 
 
-def _last(values: np.ndarray, form) -> str:
+def _last(values: np.ndarray, form: Callable[[float], str]) -> str:
     return form(float(values[-1])) if len(values) else NOTHING
 
 
@@ -190,8 +201,3 @@ def _by_env(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
     for group in groups:
         found.setdefault(group.env, []).append(group)
     return list(found.items())
-
-
-def summary(groups: Sequence[Group]) -> Mapping[str, Table]:
-    """The tables of scores by environment, for a terminal."""
-    return {table.title: table for table in score_tables(groups)}
