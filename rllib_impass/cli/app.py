@@ -7,6 +7,7 @@ import typer
 from rllib_impass.cli import benchmark, example
 from rllib_impass.cli.evaluate import evaluate
 from rllib_impass.cli.export import export
+from rllib_impass.cli.report import report
 from rllib_impass.cli.train import train
 from rllib_impass.experiments.versions import versions
 
@@ -17,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (train, evaluate, export):
+for _command in (train, evaluate, export, report):
     app.command(no_args_is_help=True)(_command)
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(example.app, name="example")

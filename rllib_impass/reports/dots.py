@@ -89,8 +89,8 @@ def improvement_panels(
     for env in dict.fromkeys(row["env"] for row in improvements):
         rows = [
             Row(
-                f"{r['x']} > {r['y']}",
-                "",
+                r["x"],
+                f"over {r['y']}",
                 colours[r["x"]],
                 r["estimate"],
                 form=probability,
