@@ -1,7 +1,7 @@
 """A report as one HTML page that needs no network, no script and no other file."""
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rllib_impass.reports.page_style import STYLE
 from rllib_impass.reports.panels import Plot, panel_svg
@@ -83,7 +83,8 @@ def _notes(report: Report) -> str:
 def _section(section: Section) -> str:
     name = section.title.lower().replace(" ", "-").replace(",", "")
     text = f"<p>{html.escape(section.text)}</p>" if section.text else ""
-    body = "\n".join([text, *map(_plot, section.plots), *_tables(section)])
+    plots = "\n".join(_plot(plot, section.title) for plot in section.plots)
+    body = f'{text}\n{plots}\n<div class="tables">{_tables(section)}</div>'
     heading = f'<h2 id="{name}">{html.escape(section.title)}</h2>'
     if section.is_folded:
         summary = f"<summary>{heading}</summary>"
@@ -91,20 +92,23 @@ def _section(section: Section) -> str:
     return f'<section aria-labelledby="{name}">{heading}\n{body}\n</section>'
 
 
-def _plot(plot: Plot) -> str:
+def _plot(plot: Plot, above: str) -> str:
+    heading = "" if plot.title == above else f"<h3>{html.escape(plot.title)}</h3>"
     panels = "".join(
         f'<div class="panel">{panel_svg(panel, f"{plot.name}-{number}")}</div>'
         for number, panel in enumerate(plot.panels)
     )
     return (
-        f'<figure><h3>{html.escape(plot.title)}</h3><div class="panels">{panels}</div>'
+        f'<figure>{heading}<div class="panels">{panels}</div>'
         f"<figcaption>{html.escape(plot.caption)}</figcaption></figure>"
     )
 
 
-def _tables(section: Section) -> Iterator[str]:
-    for table in section.tables:
-        yield _table(table, has_caption=table.title != section.title)
+def _tables(section: Section) -> str:
+    return "\n".join(
+        _table(table, has_caption=table.title != section.title)
+        for table in section.tables
+    )
 
 
 def _table(table: Table, *, has_caption: bool) -> str:

@@ -40,7 +40,8 @@ figcaption {{ max-width: 44rem; margin-top: .3rem; }}
 .panel {{ min-width: 0; max-width: 34rem; }}
 .panel svg {{ display: block; width: 100%; height: auto; }}
 .panel text {{ font-family: inherit !important; }}
-.table {{ overflow-x: auto; margin: 0 0 1.5rem; }}
+.tables {{ display: flex; flex-wrap: wrap; gap: 0 3rem; }}
+.table {{ overflow-x: auto; max-width: 100%; margin: 0 0 1.5rem; }}
 table {{
   border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums;
 }}
