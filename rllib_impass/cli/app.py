@@ -9,6 +9,7 @@ from rllib_impass.cli.actors import actors
 from rllib_impass.cli.compare import compare
 from rllib_impass.cli.evaluate import evaluate
 from rllib_impass.cli.export import export
+from rllib_impass.cli.report import report
 from rllib_impass.cli.train import train
 from rllib_impass.experiments.versions import versions
 
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _command in (train, evaluate, export, compare, actors):
+for _command in (train, evaluate, export, compare, actors, report):
     app.command(no_args_is_help=True)(_command)
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(example.app, name="example")

@@ -107,7 +107,7 @@ def replay(
 
             plans = [
                 plan_replay(name, seconds=seconds, rounds=rounds, modules=modules or ())
-                for name in _names(env, "--env")
+                for name in names(env, "--env")
             ]
         _run_in_turns(plans, console, json_file)
 
@@ -208,7 +208,7 @@ def _prepare(modules: list[str] | None) -> None:
 
 
 def _check_plot(plot: Path | None) -> None:
-    from rllib_impass.reports.plots import FORMATS
+    from rllib_impass.reports.style import FORMATS
 
     check_writable(plot, "--plot")
     if plot is not None and plot.suffix not in FORMATS:

@@ -4,43 +4,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_impass.reports.style import figure_style, save
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = Mapping[str, Any]
 
-FORMATS = (".png", ".svg")
-
-INK = "#24292f"
-PALE = "#d0d7de"
 SPEED = "#0b6e99"
 RUNNERS = "#8fbcd4"
 LEARNER = "#e0a458"
-
-_STYLE = {
-    "font.size": 8.5,
-    "font.family": "sans-serif",
-    "axes.edgecolor": PALE,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.color": PALE,
-    "grid.linewidth": 0.6,
-    "text.color": INK,
-    "xtick.color": INK,
-    "xtick.bottom": False,
-    "ytick.color": INK,
-    "ytick.left": False,
-    "legend.frameon": False,
-    # Text stays text, and the same figures give the same file.
-    "svg.fonttype": "none",
-    "svg.hashsalt": "rllib_impass",
-}
 
 
 def plot_scaling(rows: Sequence[Row], file: Path, title: str = "") -> None:
@@ -53,10 +26,9 @@ def plot_scaling(rows: Sequence[Row], file: Path, title: str = "") -> None:
     """
     axes = {row["axis"]: [r for r in rows if r["axis"] == row["axis"]] for row in rows}
     # Late: nobody else needs it, and it takes a second.
-    import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_STYLE):
+    with figure_style():
         widths = [_width(points) for points in axes.values()]
         # No pyplot: it would look for a screen.
         figure = Figure(figsize=(1.0 + 0.55 * sum(widths), 4.4), layout="constrained")
@@ -75,9 +47,7 @@ def plot_scaling(rows: Sequence[Row], file: Path, title: str = "") -> None:
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         if title:
             figure.suptitle(title, fontsize=10)
-        # Without a date, a file differs only if its figures do.
-        metadata = {"Date": None} if file.suffix == ".svg" else None
-        figure.savefig(file, dpi=160, metadata=metadata)
+        save(figure, file)
 
 
 def _plot_speed(panel: "Axes", points: Sequence[Row]) -> None:
