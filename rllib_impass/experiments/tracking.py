@@ -4,11 +4,13 @@ What is logged, and how, is in ``wandb_logging.py``, which needs the package wan
 """
 
 import dataclasses
+import importlib
 import json
 import os
 import re
 import shlex
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 from ray import tune
@@ -65,25 +67,38 @@ def check_wandb(options: WandbOptions) -> None:
             f"--wandb {options.project}: expected PROJECT or ENTITY/PROJECT, without "
             r"any of \ # ? % :"
         )
-    # It greets, and says where it found a key.
-    os.environ.setdefault("WANDB_SILENT", "true")
-    try:
-        import wandb
-    except ImportError:
-        raise UsageError("--wandb needs a package: pip install wandb") from None
+    _import_wandb()
     if options.mode not in get_args(Mode):
         raise UsageError(f"WANDB_MODE={options.mode}; give --wandb-mode, or unset it")
-    if options.mode == "offline":
-        return
+    if options.mode == "online":
+        check_login("choose --wandb-mode offline")
+
+
+def check_login(otherwise: str) -> None:
+    """Raises UsageError if W&B would ask for a key.
+
+    Args:
+        otherwise: what could be done instead of logging in.
+    """
+    wandb = _import_wandb()
     try:
         is_logged_in = wandb.login(prompt=False, verify=False)
     except wandb.Error as error:
         raise UsageError(f"--wandb: {one_line(error)}") from None
     if not is_logged_in:
         raise UsageError(
-            "--wandb: not logged in; run `wandb login`, set WANDB_API_KEY, or choose "
-            "--wandb-mode offline"
+            "--wandb: not logged in; run `wandb login`, set WANDB_API_KEY, or "
+            f"{otherwise}"
         )
+
+
+def _import_wandb() -> ModuleType:
+    # It greets, and says where it found a key.
+    os.environ.setdefault("WANDB_SILENT", "true")
+    try:
+        return importlib.import_module("wandb")
+    except ImportError:
+        raise UsageError("--wandb needs a package: pip install wandb") from None
 
 
 def where_it_went(folder: Path, options: WandbOptions) -> list[str]:

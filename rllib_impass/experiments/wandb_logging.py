@@ -46,9 +46,13 @@ CHARTS = {
     "charts/episodic_length": "env_runners/episode_len_mean",
     "charts/eval_return": EVALUATION_RETURN,
 }
-ALWAYS = ("seed", "num_env_runners", "num_envs_per_env_runner", "num_stacked_states")
+ENV, ALGORITHM = "env_id", "exp_name"
+# What `rllib report --wandb` sorts runs by.
+FACTS = (ENV, ALGORITHM, "seed", "num_env_runners", "num_stacked_states")
+# In the config of a trial of `rllib compare`: what it was told.
+STUDY_TRIAL = "trial"
 # Says nothing of how training goes, or is in the config.
-_NO_METRICS = ("config", "done", "should_checkpoint", "pid", "timestamp")
+_NO_METRICS = ("config", "done", "should_checkpoint", "pid", "timestamp", STUDY_TRIAL)
 # W&B's own code for a run that was stopped from outside.
 _KILLED = 255
 # What is not uploaded by then can be with `wandb sync`.
@@ -86,11 +90,12 @@ class WandbLogging(WandbLoggerCallback):
         entity, _, project = self._options.project.rpartition("/")
         folder = _folder(trial)
         folder.mkdir(parents=True, exist_ok=True)
+        config = run_config(trial)
         if "id" not in read_run_file(folder):
             unique = f"{trial.trial_id}_{uuid.uuid4().hex[:8]}"
-            write_run_file(folder, id=unique)
-        config = run_config(trial)
-        words = (config[k] for k in ("env_id", "exp_name", "seed", "trial_id"))
+            facts = {name: config.get(name) for name in FACTS}
+            write_run_file(folder, id=unique, **facts)
+        words = (config[k] for k in (ENV, ALGORITHM, "seed", "trial_id"))
         self._start_logging_actor(
             trial,
             [],
@@ -218,32 +223,39 @@ def history_row(result: Mapping[str, float]) -> dict[str, float]:
     iteration = result["training_iteration"]
     row[STEP] = int(result.get(NUM_ENV_STEPS_SAMPLED_LIFETIME, iteration))
     row |= {chart: row[key] for chart, key in CHARTS.items() if key in row}
-    if row.get("time_total_s"):
-        row["charts/SPS"] = row[STEP] / row["time_total_s"]
+    # Comparisons have a clock that stands still during evaluations.
+    seconds = result.get("time_training_s", result["time_total_s"])
+    row |= {"charts/time_s": seconds, "charts/SPS": row[STEP] / max(seconds, 1e-9)}
     return row
 
 
 def run_config(trial: Trial) -> dict[str, Any]:
-    """The config of a W&B run: what was chosen on top, everything under ``rllib``."""
-    config = trial.config
+    """The config of a W&B run: what was chosen on top, everything under ``all``."""
+    told = trial.config.get(STUDY_TRIAL)
+    if told is None:
+        chosen, about = _chosen(trial), {ENV: trial.config["env"]}
+        about[ALGORITHM] = trial.trainable_name
+    else:
+        chosen = told["config"] | trial.config.get("settings", {})
+        about = {name: value for name, value in told.items() if name != "config"}
+        about |= {ENV: told["env"], ALGORITHM: told["algorithm"]}
+    about[ENV] = getattr(about[ENV], "__name__", about[ENV])
+    everything = json.loads(json.dumps(trial.config, default=str, skipkeys=True))
+    always = {"seed": None, "trial_id": trial.trial_id, "all": everything}
+    return without_secrets(always | chosen | about)
+
+
+def _chosen(trial: Trial) -> dict[str, Any]:
+    """The settings that are not the algorithm's defaults, and a few that always say."""
     defaults = get_trainable_cls(trial.trainable_name).get_default_config().to_dict()
-    plain = {k: v for k, v in config.items() if k in defaults and _is_plain(v)}
-    chosen = {
+    return {
         # RLlib keeps some behind properties.
         name.removeprefix("_"): value
-        for name, value in plain.items()
-        if name in ALWAYS or value != defaults[name]
+        for name, value in trial.config.items()
+        if name in defaults
+        and _is_plain(value)
+        and (name in FACTS or value != defaults[name])
     }
-    env = config["env"]
-    return without_secrets(
-        chosen
-        | {
-            "env_id": env if isinstance(env, str) else env.__name__,
-            "exp_name": trial.trainable_name,
-            "trial_id": trial.trial_id,
-            "rllib": json.loads(json.dumps(config, default=str, skipkeys=True)),
-        }
-    )
 
 
 def _is_plain(value: Any) -> bool:
