@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from rllib_command import SMALL_FLAGS, assert_usage_error, rllib_many
+from typer.testing import CliRunner
+
+from rllib_impass.cli.errors import one_line_errors
+from rllib_impass.cli.wandb_report import DryRun, WandbProject, report_on_wandb
 
 # The first test of a shared process waits for all of its commands.
 pytestmark = pytest.mark.timeout(600)
@@ -90,14 +95,20 @@ def run(tmp_path_factory):
     words += ["--max-failures", "1", "--wandb", "someone/things"]
     words += ["--wandb-mode", "offline", "--wandb-video"]
     changed = [*words[:-1], "--resume"]
+    online = [*TRAIN, "--env", "InvertedPendulum-v5", "--wandb", "things"]
+    online += ["--stop", "{training_iteration: 2}", "-n", "unreachable"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WANDB_API_KEY", KEY)
-        commands = rllib_many([words, changed, [*words, "--resume"]], cwd=folder)
-    return Run(folder, commands)
+        # Nobody listens there.
+        patch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+        patch.setenv("WANDB_INIT_TIMEOUT", "2")
+        commands = [words, changed, [*words, "--resume"], online]
+        done = rllib_many(commands, cwd=folder)
+    return Run(folder, done)
 
 
 def test_a_failed_trial_is_resumed_to_its_end(run):
-    failed, changed, resumed = run.commands
+    failed, changed, resumed, _ = run.commands
     assert failed.returncode == 1, failed.stdout + failed.stderr
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert_usage_error(changed, "as it was started", "wandb", "with_video")
@@ -189,6 +200,37 @@ def test_secrets_in_the_config_stay_here(run):
         assert part.config["all"]["env_config"]["password"] == "<redacted>"
         for path in part.file.parent.rglob("*"):
             assert not path.is_file() or b"hush" not in path.read_bytes(), path
+
+
+def test_a_server_that_does_not_answer_stops_no_training(run):
+    unreachable = run.commands[-1]
+    assert unreachable.returncode == 0, unreachable.stderr
+    assert "no longer logged" in unreachable.stderr
+    (results,) = run.folder.with_name("unreachable").glob("*/result.json")
+    assert len(results.read_text().splitlines()) == 2
+
+
+def test_a_report_can_be_made_of_what_the_folder_knows(run, tmp_path):
+    app = typer.Typer()
+
+    @app.command()
+    def report(folders: list[Path], wandb: WandbProject, dry_run: DryRun = False):
+        with one_line_errors():
+            report_on_wandb(wandb, folders, tmp_path, dry_run=dry_run)
+
+    words = [str(run.folder), "--wandb", "us/things"]
+    done = CliRunner().invoke(app, [*words, "--dry-run"])
+    assert done.exit_code == 0, done.output
+    assert str(tmp_path / "wandb_report.json") in done.output
+    content = json.loads((tmp_path / "wandb_report.json").read_text())
+    grids = [b for b in content["spec"]["blocks"] if b["type"] == "panel-grid"]
+    names = [s["name"] for grid in grids for s in grid["metadata"]["runSets"]]
+    assert names == ["IMPASS"] * 3
+    assert "| Fragile | 1 |" in json.dumps(content)
+
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "leave out the folders" in done.stderr
 
 
 @pytest.fixture(scope="module")
