@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import ray
 from ray import tune
+from ray.air.integrations.wandb import WandbLoggerCallback, _WandbLoggingActor
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.impala import IMPALA, IMPALAConfig
 from ray.rllib.connectors.common.numpy_to_tensor import NumpyToTensor
@@ -276,3 +277,25 @@ def test_a_trial_keeps_the_storage_that_its_algorithm_is_built_with():
     logdir = inspect.getsource(tune.Trainable._setup_logdir)
     assert "self._storage.trial_working_directory" in logdir
     assert "kwargs" in inspect.signature(Algorithm.__init__).parameters
+
+
+def test_rays_wandb_callback_takes_the_actor_class_that_it_is_given():
+    # WandbLogging sets one that has no key in its runtime_env.
+    source = inspect.getsource(WandbLoggerCallback._start_logging_actor)
+    made, used = source.split("self._trial_queues[trial] = Queue")
+    assert made.index("if not self._remote_logger_class:") < made.index("runtime_env")
+    assert "runtime_env" not in used
+    assert "self._trial_logging_futures[trial] = logging_future" in used
+    assert "self._logging_future_to_trial[logging_future] = trial" in used
+
+
+def test_rays_wandb_callback_forgets_what_has_ended():
+    source = inspect.getsource(WandbLoggerCallback._cleanup_logging_actor)
+    assert "del self._trial_queues[trial]" in source
+    assert "del self._trial_logging_futures[trial]" in source
+
+
+def test_rays_wandb_actor_keeps_the_arguments_of_init_for_later():
+    source = inspect.getsource(_WandbLoggingActor.__init__)
+    assert "self.kwargs = kwargs" in source
+    assert "wandb.init(" not in source

@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 
 from rllib_impass.cli import train_options as options
+from rllib_impass.cli import wandb_options
 from rllib_impass.cli.errors import one_line_errors
 from rllib_impass.cli.option_values import given, mapping, settings
 
@@ -35,6 +36,10 @@ def train(
     ray_num_cpus: options.RayNumCpus = None,
     ray_num_gpus: options.RayNumGpus = None,
     ray_object_store_memory: options.RayObjectStore = None,
+    wandb: wandb_options.Wandb = None,
+    wandb_group: wandb_options.WandbGroup = None,
+    wandb_mode: wandb_options.WandbMode = None,
+    wandb_video: wandb_options.WandbVideo = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
 ) -> None:
@@ -84,6 +89,9 @@ def train(
                     num_cpus=ray_num_cpus,
                     num_gpus=ray_num_gpus,
                     object_store_memory=ray_object_store_memory,
+                ),
+                wandb=wandb_options.wandb_options(
+                    wandb, wandb_group, wandb_mode, wandb_video
                 ),
                 verbosity=-1 if quiet else verbose,
             )

@@ -28,6 +28,11 @@ from rllib_impass.experiments.spec import (
     load_experiments,
     make_experiment,
 )
+from rllib_impass.experiments.tracking import (
+    WandbOptions,
+    wandb_callbacks,
+    where_it_went,
+)
 from rllib_impass.registry import register_all
 
 
@@ -53,6 +58,7 @@ class Training:
         restore: a checkpoint to start from.
         is_resumed: whether to go on with the last run.
         ray_options: arguments of ``RayOptions``.
+        wandb: where to log to Weights & Biases, if asked for.
         verbosity: -1 is quiet, 0 normal, 1 shows the workers' logs, 2 is for debugging.
     """
 
@@ -64,6 +70,7 @@ class Training:
     restore: Path | None
     is_resumed: bool
     ray_options: dict[str, Any]
+    wandb: WandbOptions | None
     verbosity: int
 
     def prepare(self) -> list[Job]:
@@ -129,7 +136,7 @@ class Training:
             raise UsageError(f"--resume: there is no run {name!r} in {storage}")
         for experiment in experiments:
             if (folder := found[experiment.name]) is not None:
-                refuse_changes(folder, experiment)
+                refuse_changes(folder, experiment, self.wandb)
         return [
             Job(
                 experiment,
@@ -170,13 +177,16 @@ class Training:
             tuner = launch.resumed_tuner(experiment, folder)
         else:
             callbacks = [Progress(experiment.stop), CheckpointOnInterrupt()]
+            callbacks += wandb_callbacks(self.wandb)
             tuner = launch.new_tuner(experiment, folder, callbacks)
-        write_record(folder, experiment, sys.argv)
+        write_record(folder, experiment, sys.argv, self.wandb)
         with (
             show_progress(ProgressMode.of(self.verbosity), console),
             checkpoint_on_interrupt(console) as interrupt,
         ):
             results = tuner.fit()
+        if self.wandb is not None:
+            _say(console, *where_it_went(folder, self.wandb))
         if interrupt.interrupted:
             say(console, f"stopped; to go on:\n  {resume_command}")
             return INTERRUPTED

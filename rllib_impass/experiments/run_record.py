@@ -1,5 +1,6 @@
 """What a run directory must hold to be understood in a year."""
 
+import dataclasses
 import datetime
 import json
 import os
@@ -11,6 +12,7 @@ from typing import Any
 
 from rllib_impass.experiments.errors import UsageError
 from rllib_impass.experiments.experiment import Experiment
+from rllib_impass.experiments.tracking import WandbOptions
 from rllib_impass.experiments.versions import versions
 
 FILE_NAME = "run.json"
@@ -23,10 +25,15 @@ _SECRET = re.compile(
 _UNIMPORTANT_SETTINGS = ("log_level",)
 
 
-def write_record(folder: Path, experiment: Experiment, command: list[str]) -> None:
+def write_record(
+    folder: Path,
+    experiment: Experiment,
+    command: list[str],
+    wandb: WandbOptions | None = None,
+) -> None:
     """Writes or, for a resumed run, adds to ``run.json``."""
     path = folder / FILE_NAME
-    record = _read(path) if path.exists() else _record(experiment)
+    record = _read(path) if path.exists() else _record(experiment, wandb)
     record["starts"].append(describe_start(command))
     write_whole(path, _as_recorded(record))
 
@@ -49,10 +56,12 @@ def write_whole(path: Path, record: dict[str, Any]) -> None:
     os.replace(part, path)
 
 
-def refuse_changes(folder: Path, experiment: Experiment) -> None:
+def refuse_changes(
+    folder: Path, experiment: Experiment, wandb: WandbOptions | None = None
+) -> None:
     """Raises UsageError if a run was started with other settings than these."""
     before = _read(folder / FILE_NAME)["source"]
-    now = _as_recorded(_record(experiment))["source"]
+    now = _as_recorded(_record(experiment, wandb))["source"]
     for key in sorted({*before, *now}):
         if before.get(key) != now.get(key):
             raise UsageError(
@@ -109,15 +118,19 @@ def _as_recorded(record: dict[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(without_secrets(record), default=str))
 
 
-def _record(experiment: Experiment) -> dict[str, Any]:
+def _record(experiment: Experiment, wandb: WandbOptions | None) -> dict[str, Any]:
     config = {
         name: value
         for name, value in experiment.source["config"].items()
         if name not in _UNIMPORTANT_SETTINGS
     }
+    source = experiment.source | {"config": config}
+    if wandb is not None:
+        # Tune resumes with the callback of the first start.
+        source["wandb"] = dataclasses.asdict(wandb)
     return {
         "name": experiment.name,
-        "source": experiment.source | {"config": config},
+        "source": source,
         "seeds": [trial.seed for trial in experiment.trial_configs()],
         "stop": experiment.stop,
         "checkpoint_config": experiment.checkpoint_config,
