@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from rllib_impass.cli import study_options as options
-from rllib_impass.cli import train_options
+from rllib_impass.cli import train_options, wandb_options
 from rllib_impass.cli.errors import one_line_errors
 from rllib_impass.cli.option_values import given, settings, whole_numbers
 
@@ -31,6 +31,9 @@ def actors(
     import_: train_options.Import = None,
     ray_address: train_options.RayAddress = None,
     ray_num_cpus: train_options.RayNumCpus = None,
+    wandb: wandb_options.Wandb = None,
+    wandb_group: wandb_options.WandbGroup = None,
+    wandb_mode: wandb_options.WandbMode = None,
     quiet: train_options.Quiet = False,
     verbose: train_options.Verbose = 0,
 ) -> None:
@@ -44,7 +47,6 @@ def actors(
     with one_line_errors():
         with console.status("starting Ray"):
             # Late: importing Ray takes seconds, and `--help` should not.
-            from rllib_impass.cli.messages import say
             from rllib_impass.cli.studying import Studying
             from rllib_impass.experiments.actor_sweep import (
                 actor_study,
@@ -57,6 +59,7 @@ def actors(
                 modules=tuple(import_ or ()),
                 num_concurrent=1,
                 ray_options=given(address=ray_address, num_cpus=ray_num_cpus),
+                wandb=wandb_options.wandb_options(wandb, wandb_group, wandb_mode),
                 verbosity=-1 if quiet else verbose,
             )
             study, folder = studying.prepare(
@@ -73,7 +76,4 @@ def actors(
                     trusted=studying.modules,
                 )
             )
-        exit_code = studying.run(study, folder, console)
-        if (text := write_recommendation(folder)) is not None:
-            say(console, text)
-        raise typer.Exit(exit_code)
+        raise typer.Exit(studying.run(study, folder, console, write_recommendation))

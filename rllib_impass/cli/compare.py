@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from rllib_impass.cli import study_options as options
-from rllib_impass.cli import train_options
+from rllib_impass.cli import train_options, wandb_options
 from rllib_impass.cli.errors import one_line_errors
 from rllib_impass.cli.option_values import given, names, settings
 
@@ -42,6 +42,9 @@ def compare(
     import_: train_options.Import = None,
     ray_address: train_options.RayAddress = None,
     ray_num_cpus: train_options.RayNumCpus = None,
+    wandb: wandb_options.Wandb = None,
+    wandb_group: wandb_options.WandbGroup = None,
+    wandb_mode: wandb_options.WandbMode = None,
     quiet: train_options.Quiet = False,
     verbose: train_options.Verbose = 0,
 ) -> None:
@@ -69,6 +72,7 @@ def compare(
                 modules=tuple(import_ or ()),
                 num_concurrent=concurrent,
                 ray_options=given(address=ray_address, num_cpus=ray_num_cpus),
+                wandb=wandb_options.wandb_options(wandb, wandb_group, wandb_mode),
                 verbosity=-1 if quiet else verbose,
             )
             study, folder = studying.prepare(

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rllib_impass.cli.errors import one_line_errors
+from rllib_impass.cli.messages import say
+from rllib_impass.cli.wandb_report import DryRun, WandbProject, report_on_wandb
 from rllib_impass.experiments.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,9 +21,13 @@ DEFAULT_OUT = "report"
 
 def report(
     folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR", help="Run folders, or folders of these."),
-    ],
+        list[Path] | None,
+        typer.Argument(
+            metavar="DIR...",
+            help="Run folders, or folders of these.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -35,6 +41,8 @@ def report(
             help="A return to be reached, for how long it takes; may be repeated.",
         ),
     ] = None,
+    wandb: WandbProject = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Writes a page with figures and tables of finished or running trials.
 
@@ -46,25 +54,40 @@ def report(
     Examples:
       rllib report ~/ray_results/hopper-impass
       rllib report runs/a runs/b --out comparison --threshold Hopper-v5=1500
+      rllib report --wandb me/my-project
     """
-    console = Console()
     with one_line_errors():
-        thresholds = _thresholds(threshold or [])
-        target = folders[0] / DEFAULT_OUT if out is None else out
-        with console.status("reading") as status:
-            # Late: numpy and matplotlib take a second, and `--help` should not.
-            from rllib_impass.reports.errors import ReportError
-            from rllib_impass.reports.report import PAGE, write_report
+        if wandb is not None:
+            out = out or Path(DEFAULT_OUT)
+            report_on_wandb(wandb, folders or [], out, dry_run=dry_run)
+            return
+        if dry_run:
+            raise UsageError("--dry-run does nothing without --wandb ENTITY/PROJECT")
+        if not folders:
+            raise UsageError("give the folder of a run, or --wandb ENTITY/PROJECT")
+        show_report(folders, out, _thresholds(threshold or []), Console())
 
-            try:
-                made = write_report(folders, target, thresholds, status.update)
-            except ReportError as error:
-                raise UsageError(str(error)) from None
-        console.print(_summary(made))
-        for note in made.notes:
-            console.print(f"- {note}", highlight=False, markup=False)
-        page = (target / PAGE).absolute()
-        console.print(f"wrote {page}", soft_wrap=True, highlight=False, markup=False)
+
+def show_report(
+    folders: list[Path],
+    out: Path | None,
+    thresholds: dict[str, float],
+    console: Console,
+) -> None:
+    """Writes the page, and says in short what is on it."""
+    target = folders[0] / DEFAULT_OUT if out is None else out
+    with console.status("reading") as status:
+        # Late: numpy and matplotlib take a second, and `--help` should not.
+        from rllib_impass.reports.errors import ReportError
+        from rllib_impass.reports.report import PAGE, write_report
+
+        try:
+            made = write_report(folders, target, thresholds, status.update)
+        except ReportError as error:
+            raise UsageError(str(error)) from None
+    console.print(_summary(made))
+    say(console, *(f"- {note}" for note in made.notes))
+    say(console, f"wrote {(target / PAGE).absolute()}")
 
 
 def _summary(made: "Report") -> Table:

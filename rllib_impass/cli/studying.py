@@ -16,6 +16,7 @@ from rllib_impass.cli.errors import INTERRUPTED
 from rllib_impass.cli.interrupt import CheckpointOnInterrupt, checkpoint_on_interrupt
 from rllib_impass.cli.messages import say
 from rllib_impass.cli.progress import Progress, ProgressMode, show_progress
+from rllib_impass.cli.report import show_report
 from rllib_impass.experiments import launch
 from rllib_impass.experiments.class_paths import import_modules
 from rllib_impass.experiments.errors import UsageError
@@ -25,6 +26,11 @@ from rllib_impass.experiments.study import (
     is_same_study,
     resumed_tuner,
     write_study,
+)
+from rllib_impass.experiments.tracking import (
+    WandbOptions,
+    wandb_callbacks,
+    where_it_went,
 )
 from rllib_impass.registry import register_all
 
@@ -39,6 +45,7 @@ class Studying:
         modules: what to import first.
         num_concurrent: trials at a time; None to let the study decide.
         ray_options: arguments of ``RayOptions``.
+        wandb: where to log to Weights & Biases, if asked for.
         verbosity: as that of ``Training``.
     """
 
@@ -47,6 +54,7 @@ class Studying:
     modules: tuple[str, ...]
     num_concurrent: int | None
     ray_options: dict[str, Any]
+    wandb: WandbOptions | None
     verbosity: int
 
     def prepare(self, make_study: Callable[[], Study]) -> tuple[Study, Path]:
@@ -70,8 +78,24 @@ class Studying:
             raise
         return study, folder
 
-    def run(self, study: Study, folder: Path, console: Console) -> int:
-        """Runs what is not finished yet; returns the exit code."""
+    def run(
+        self,
+        study: Study,
+        folder: Path,
+        console: Console,
+        conclude: Callable[[Path], str | None] = lambda folder: None,
+    ) -> int:
+        """Runs what is not finished yet, and reports.
+
+        Args:
+            study: what to run.
+            folder: of its results.
+            console: to tell of it.
+            conclude: makes one sentence of the results, before they are reported.
+
+        Returns:
+            The exit code.
+        """
         for line in _describe(study):
             say(console, line)
         say(console, f"results: {folder}")
@@ -84,30 +108,37 @@ class Studying:
                 results = tuner.fit()
         finally:
             ray.shutdown()
+        if self.wandb is not None:
+            say(console, *where_it_went(folder, self.wandb))
         if interrupt.interrupted:
             say(console, "stopped; the same command goes on with it")
             return INTERRUPTED
         if results.errors:
             num = f"{len(results.errors)} of {len(results)}"
             say(console, f"{num} trials crashed; why: error.txt in their folders")
+        conclusion = conclude(folder)
+        show_report([folder], None, {}, console)
+        if conclusion is not None:
+            say(console, conclusion)
         return int(bool(results.errors))
 
     def _folder(self, study: Study) -> tuple[Path, bool]:
         """The folder of this very study, whether it is new or was interrupted."""
         storage = Path(self.storage or launch.DEFAULT_STORAGE).expanduser().absolute()
         for folder in launch.taken_folders(storage, self.name):
-            if launch.holds_a_run(folder) and is_same_study(folder, study):
+            if launch.holds_a_run(folder) and is_same_study(folder, study, self.wandb):
                 return folder, False
         return launch.claim_folder(storage, self.name), True
 
     def _tuner(self, study: Study, folder: Path, console: Console) -> tune.Tuner:
-        write_study(folder, study, sys.argv)
+        write_study(folder, study, sys.argv, self.wandb)
         if launch.holds_a_run(folder):
             say(console, "going on with what is there; finished trials stay")
             return resumed_tuner(folder)
         callbacks = [
             Progress({study.budget.key: study.budget.amount}),
             CheckpointOnInterrupt(),
+            *wandb_callbacks(self.wandb),
         ]
         return study.tuner(
             folder, callbacks=callbacks, num_concurrent=self.num_concurrent

@@ -186,7 +186,7 @@ class Training:
         ):
             results = tuner.fit()
         if self.wandb is not None:
-            _say(console, *where_it_went(folder, self.wandb))
+            say(console, *where_it_went(folder, self.wandb))
         if interrupt.interrupted:
             say(console, f"stopped; to go on:\n  {resume_command}")
             return INTERRUPTED

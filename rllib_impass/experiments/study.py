@@ -27,6 +27,7 @@ from rllib_impass.experiments.study_trial import (
     StudyTrial,
     build_config,
 )
+from rllib_impass.experiments.tracking import WandbOptions
 
 RECORD_FILE = "study.json"
 # How figures call what has another name in Tune.
@@ -244,18 +245,28 @@ class Study:
         }
 
 
-def write_study(folder: Path, study: Study, command: list[str]) -> None:
+def write_study(
+    folder: Path, study: Study, command: list[str], wandb: WandbOptions | None = None
+) -> None:
     """Writes down what is studied, or that it goes on."""
     folder.mkdir(parents=True, exist_ok=True)
-    record = _read_record(folder) or {"study": study.record(), "starts": []}
+    record = _read_record(folder) or {**_identity(study, wandb), "starts": []}
     record["starts"].append(describe_start(command))
     write_whole(folder / RECORD_FILE, record)
 
 
-def is_same_study(folder: Path, study: Study) -> bool:
-    """Whether a folder holds this very study."""
+def is_same_study(
+    folder: Path, study: Study, wandb: WandbOptions | None = None
+) -> bool:
+    """Whether a folder holds this very study, logged to the same place."""
     record = _read_record(folder)
-    return record is not None and record["study"] == study.record()
+    identity = _identity(study, wandb)
+    return record is not None and all(record[key] == identity[key] for key in identity)
+
+
+def _identity(study: Study, wandb: WandbOptions | None) -> dict[str, Any]:
+    # Tune goes on with the callbacks of the first start.
+    return {"study": study.record(), "wandb": wandb and dataclasses.asdict(wandb)}
 
 
 def _read_record(folder: Path) -> dict[str, Any] | None:
