@@ -1,5 +1,6 @@
 """A small real comparison through the command: interrupted, continued, reported."""
 
+import csv
 import json
 import os
 import signal
@@ -21,7 +22,9 @@ COMMAND = [
     *("--seeds", "2", "--first-seed", "7"),
     *("--budget-steps", str(BUDGET)),
     *("--evaluations", str(EVALUATIONS), "--eval-episodes", "2"),
-    *("--set", "num_env_runners=0", "--concurrent", "3", "-n", "small"),
+    *("--set", "num_env_runners=0", "--set", "num_envs_per_env_runner=4"),
+    *("--set", "train_batch_size_per_learner=256"),
+    *("--concurrent", "3", "-n", "small"),
 ]
 
 
@@ -113,6 +116,41 @@ def test_the_folder_says_what_was_compared_and_how_it_was_started(comparison):
     assert record["study"]["seeds"] == list(SEEDS)
     assert len(record["starts"]) == 2
     assert record["starts"][0]["command"][1] == "compare"
+
+
+def test_the_reports_numbers_are_those_of_the_raw_files(comparison):
+    folder, *_, again = comparison
+    # Of two evaluations, the last tenth is the last one.
+    raw = {}
+    for file in finished(folder):
+        last = rows_of(file)[-1]
+        told = last["trial"]
+        score = last["evaluation"]["env_runners"]["episode_return_mean"]
+        raw[told["label"], told["env"], str(told["seed"])] = score
+    with (folder / "report" / "scores.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    told = {(r["label"], r["env"], r["seed"]): float(r["score"]) for r in rows}
+    assert told == pytest.approx(raw)
+    assert {row["status"] for row in rows} == {"finished"}
+    markdown = (folder / "report" / "report.md").read_text()
+    for env in ENVS:
+        table = markdown.partition(f"**{env}**")[2].partition("\n\n**")[0]
+        for label in LABELS:
+            mean = sum(raw[label, env, str(seed)] for seed in SEEDS) / len(SEEDS)
+            (line,) = (x for x in table.splitlines() if x.startswith(f"| {label} | 2"))
+            cells = [cell.strip().replace(",", "") for cell in line.split("|")]
+            # The interquartile mean of two is their mean.
+            assert float(cells[3]) == pytest.approx(mean, rel=2e-3)
+    assert str(folder / "report" / "index.html") in again.stdout
+
+
+def test_the_report_has_its_figures(comparison):
+    folder, *_ = comparison
+    page = (folder / "report" / "index.html").read_text()
+    for name in ("return_by_env_steps", "return_by_time_s", "final_scores"):
+        assert (folder / "report" / "figures" / f"{name}.png").stat().st_size > 5000
+    assert page.count("<svg") >= 5
+    assert "http://" not in page.replace("http://www.w3.org", "")
 
 
 def test_output_fits_80_columns(comparison):
