@@ -172,7 +172,7 @@ def _label_ends(
         for label, curve in curves.items()
     }
     order = sorted(ends, key=ends.get)
-    places = _spread([ends[label] for label in order], 0.17 if roomy else 0.1)
+    places = _spread([ends[label] for label in order], 0.18 if roomy else 0.1)
     for label, place in zip(order, places, strict=True):
         is_missing = curves[label] is None
         detail = f"{seeds[label]}{', no data' if is_missing else ''}"
@@ -181,7 +181,7 @@ def _label_ends(
         style = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
         axes.annotate(text, (1.07, place), color=INK, **style)
         if roomy:
-            small = {"fontsize": 7, "color": MUTED}
+            small = {"fontsize": 7.5, "color": MUTED}
             axes.annotate(f"\n{detail}", (1.07, place), **small, **style)
         axes.plot(
             (1.02, 1.055),

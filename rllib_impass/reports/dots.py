@@ -198,7 +198,7 @@ def _draw_row(axes: "Axes", place: int, row: Row) -> None:
     }
     if row.detail:
         axes.annotate(row.label, (-0.03, place), va="bottom", **style)
-        small = {"fontsize": 7, "color": MUTED}
+        small = {"fontsize": 7.5, "color": MUTED}
         axes.annotate(row.detail, (-0.03, place + 0.02), va="top", **small, **style)
     else:
         axes.annotate(row.label, (-0.03, place), va="center", **style)
@@ -254,7 +254,7 @@ def _draw_estimate(axes: "Axes", place: int, estimate: Estimate, row: Row) -> No
         textcoords="offset points",
         ha="center",
         va="bottom",
-        fontsize=7.5,
+        fontsize=8,
         color=INK,
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.2},
     )

@@ -29,7 +29,7 @@ _CATEGORIES = {
 }
 # From few to many: ever darker, or ever bluer.
 _ORDERED = {
-    "#d98b2b": "#f6c177",
+    "#c0730f": "#f6c177",
     "#cf4a4f": "#f58a7a",
     "#a03a86": "#e07bc0",
     "#6240a0": "#b58af0",
@@ -39,13 +39,13 @@ _ORDERED = {
 _THEME = _NEUTRAL | _CATEGORIES | _ORDERED
 
 _STYLE = {
-    "font.size": 8.5,
+    "font.size": 9.0,
     "font.family": "sans-serif",
     "axes.edgecolor": PALE,
     "axes.labelcolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlesize": 9.5,
+    "axes.titlesize": 10.0,
     "axes.titleweight": "bold",
     "axes.grid": True,
     "axes.grid.axis": "y",

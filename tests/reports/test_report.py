@@ -154,8 +154,8 @@ def test_scores_are_normalised_by_known_returns_or_else_by_the_runs(tmp_path):
     rows = markdown_rows(found, "Normalised, all environments")
     assert [row[:2] for row in rows] == [["PPO", "0.000"], ["SAC", "0.750"]]
     assert markdown_rows(found, "Normalisation") == [
-        ["Hopper-v5", "18.0", "3,600", "reference returns"],
-        ["Toy-v0", "3.00", "7.00", "lowest and highest run here"],
+        ["Hopper-v5", "reference returns", "18.0", "3,600"],
+        ["Toy-v0", "lowest and highest run here", "3.00", "7.00"],
     ]
 
 
