@@ -54,7 +54,7 @@ def _panel(
                 xytext=(0, 7),
                 textcoords="offset points",
                 ha="center",
-                fontsize=8,
+                fontsize=7.5,
             )
         axes.set_xticks(range(len(actors)), [str(number) for number in actors])
         axes.set_xlim(-0.4, len(actors) - 0.6)

@@ -20,8 +20,8 @@ from rllib_impass.reports.style import INK, MUTED, PAPER
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROW_HEIGHT = 0.42
-_FRAME_HEIGHT = 0.85
+_ROW_HEIGHT = 0.4
+_FRAME_HEIGHT = 0.8
 _SEEDS_BELOW = 0.24
 
 
@@ -198,7 +198,7 @@ def _draw_row(axes: "Axes", place: int, row: Row) -> None:
     }
     if row.detail:
         axes.annotate(row.label, (-0.03, place), va="bottom", **style)
-        small = {"fontsize": 7.5, "color": MUTED}
+        small = {"fontsize": 7, "color": MUTED}
         axes.annotate(row.detail, (-0.03, place + 0.02), va="top", **small, **style)
     else:
         axes.annotate(row.label, (-0.03, place), va="center", **style)
@@ -254,7 +254,7 @@ def _draw_estimate(axes: "Axes", place: int, estimate: Estimate, row: Row) -> No
         textcoords="offset points",
         ha="center",
         va="bottom",
-        fontsize=8,
+        fontsize=7.5,
         color=INK,
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.2},
     )
@@ -265,7 +265,7 @@ def _from_zero(axes: "Axes") -> None:
 
 
 def _draw_chance(axes: "Axes") -> None:
-    axes.set_xlim(-0.02, 1.02)
+    axes.set_xlim(-0.06, 1.06)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
     axes.axvline(0.5, color=MUTED, linewidth=1, linestyle=(0, (3, 2)), zorder=1)
 

@@ -65,6 +65,7 @@ details > :nth-child(2) {{ margin-top: .75rem; }}
   table {{ font-size: .85rem; }}
   th, td {{ padding-right: .8rem; }}
   th, td:not(.number) {{ white-space: normal; }}
+  td:not(.number) {{ min-width: 5.6rem; }}
 }}
 @media print {{ section {{ break-inside: avoid; }} }}
 """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Inches. Narrow, so that letters are large enough on a phone.
-WIDTH = 4.1
+WIDTH = 3.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Panel:
     title: str
     alt: str
     draw: Callable[["Axes"], None]
-    height: float = 2.9
+    height: float = 2.75
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,7 @@ def save_plot(plot: Plot, folder: Path) -> None:
             _draw(panel, axis)
         for axis in axes[len(plot.panels) :]:
             axis.set_visible(False)
-        figure.suptitle(plot.title, fontsize=11, x=0.01, ha="left")
+        figure.suptitle(plot.title, fontsize=10.5, x=0.01, ha="left")
         for ending in FORMATS:
             save(figure, folder / f"{plot.name}{ending}")
 

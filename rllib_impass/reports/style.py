@@ -39,13 +39,13 @@ _ORDERED = {
 _THEME = _NEUTRAL | _CATEGORIES | _ORDERED
 
 _STYLE = {
-    "font.size": 9.0,
+    "font.size": 8.5,
     "font.family": "sans-serif",
     "axes.edgecolor": PALE,
     "axes.labelcolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlesize": 10.0,
+    "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
     "axes.grid": True,
     "axes.grid.axis": "y",

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 
 import numpy as np
@@ -207,6 +208,18 @@ def test_what_was_never_evaluated_is_shown_as_training_return(tmp_path):
     assert any("PPO on Toy-v0" in note for note in report.notes)
     (row,) = read_csv(tmp_path / "out" / "scores.csv")
     assert (row["score"], row["training_return"]) == ("", "-5.0")
+
+
+def test_a_report_can_be_made_of_runs_without_a_clock(tmp_path):
+    made = Experiment(tmp_path / "runs")
+    rows = [result(1_000 * n, math.nan, 5.0 * n) for n in range(1, 5)]
+    made.add("PPO", "Toy-v0", 0, rows)
+    report = write_report([made.write()], tmp_path / "out")
+    names = {plot.name for plot in report.plots}
+    assert "return_by_env_steps" in names
+    assert "return_by_time_s" not in names
+    (row,) = read_csv(tmp_path / "out" / "scores.csv")
+    assert (row["score"], row["time_s"], row["env_steps_per_s"]) == ("20.0", "", "")
 
 
 def test_a_report_can_be_made_of_crashed_runs_alone(tmp_path):
