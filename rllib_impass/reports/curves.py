@@ -98,9 +98,9 @@ def curve_panels(
     for env in dict.fromkeys(group.env for group in groups):
         chosen = [group for group in groups if group.env == env]
         shown, title = y, env
-        if not any(_has(group, y) for group in chosen):
+        if not any(_has(group, x, y) for group in chosen):
             shown, title = "training_return", f"{env}: never evaluated, training return"
-        if any(_has(group, shown) for group in chosen):
+        if any(_has(group, x, shown) for group in chosen):
             panels.append(_panel(title, chosen, colours, x, shown))
     return panels
 
@@ -172,7 +172,7 @@ def _label_ends(
         for label, curve in curves.items()
     }
     order = sorted(ends, key=ends.get)
-    places = _spread([ends[label] for label in order], 0.17 if roomy else 0.1)
+    places = _spread([ends[label] for label in order], 0.18 if roomy else 0.1)
     for label, place in zip(order, places, strict=True):
         is_missing = curves[label] is None
         detail = f"{seeds[label]}{', no data' if is_missing else ''}"
@@ -220,8 +220,8 @@ def _few_ticks() -> Callable:
     return MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10])
 
 
-def _has(group: Group, y: str) -> bool:
-    return any(len(run.known(y)) for run in group.runs)
+def _has(group: Group, x: str, y: str) -> bool:
+    return any(len(run.series(x, y)[0]) for run in group.runs)
 
 
 def _alt(

@@ -20,8 +20,8 @@ from rllib_impass.reports.style import INK, MUTED, PAPER
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROW_HEIGHT = 0.42
-_FRAME_HEIGHT = 0.85
+_ROW_HEIGHT = 0.4
+_FRAME_HEIGHT = 0.8
 _SEEDS_BELOW = 0.24
 
 
@@ -265,7 +265,7 @@ def _from_zero(axes: "Axes") -> None:
 
 
 def _draw_chance(axes: "Axes") -> None:
-    axes.set_xlim(-0.02, 1.02)
+    axes.set_xlim(-0.06, 1.06)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
     axes.axvline(0.5, color=MUTED, linewidth=1, linestyle=(0, (3, 2)), zorder=1)
 

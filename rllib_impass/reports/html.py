@@ -84,7 +84,9 @@ def _section(section: Section) -> str:
     name = section.title.lower().replace(" ", "-").replace(",", "")
     text = f"<p>{html.escape(section.text)}</p>" if section.text else ""
     plots = "\n".join(_plot(plot, section.title) for plot in section.plots)
-    body = f'{text}\n{plots}\n<div class="tables">{_tables(section)}</div>'
+    plots = f'<div class="plots">{plots}</div>' if plots else ""
+    tables = f'<div class="tables">{_tables(section)}</div>' if section.tables else ""
+    body = f"{text}\n{plots}\n{tables}"
     heading = f'<h2 id="{name}">{html.escape(section.title)}</h2>'
     if section.is_folded:
         summary = f"<summary>{heading}</summary>"
@@ -98,8 +100,9 @@ def _plot(plot: Plot, above: str) -> str:
         f'<div class="panel">{panel_svg(panel, f"{plot.name}-{number}")}</div>'
         for number, panel in enumerate(plot.panels)
     )
+    kind = "" if len(plot.panels) == 1 else ' class="wide"'
     return (
-        f'<figure>{heading}<div class="panels">{panels}</div>'
+        f'<figure{kind}>{heading}<div class="panels">{panels}</div>'
         f"<figcaption>{html.escape(plot.caption)}</figcaption></figure>"
     )
 

@@ -16,7 +16,12 @@ def title(groups: Sequence[Group]) -> str:
     """What was compared, on what."""
     labels = list(dict.fromkeys(group.label for group in groups))
     envs = list(dict.fromkeys(group.env for group in groups))
-    return f"{_named(labels, 'labels')} on {_named(envs, 'environments')}"
+    compared = _named(labels, "variants")
+    if len(labels) > 1 and all(", " in label for label in labels):
+        # Labels that say what differs: the algorithms once, and that they differ.
+        names = dict.fromkeys(label.split(", ")[0] for label in labels)
+        compared = f"{len(labels)} variants of {_named(list(names), 'algorithms')}"
+    return f"{compared} on {_named(envs, 'environments')}"
 
 
 def facts(results: Results) -> list[str]:

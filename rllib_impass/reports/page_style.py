@@ -31,16 +31,17 @@ section {{ border-top: 1px solid {_PALE}; padding-top: 1.5rem; margin-top: 2rem;
 }}
 .notes p {{ margin: 0; }}
 .notes ul {{ margin: .2rem 0 0; }}
-figure {{ margin: 1.5rem 0 2rem; }}
+figure {{ margin: 1rem 0; min-width: 0; }}
 figcaption {{ max-width: 44rem; margin-top: .3rem; }}
-.panels {{
+.plots, .panels {{
   display: grid; gap: 1.25rem 2rem;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr));
 }}
+.plots > .wide {{ grid-column: 1 / -1; }}
 .panel {{ min-width: 0; max-width: 34rem; }}
 .panel svg {{ display: block; width: 100%; height: auto; }}
 .panel text {{ font-family: inherit !important; }}
-.tables {{ display: flex; flex-wrap: wrap; gap: 0 3rem; }}
+.tables {{ display: flex; flex-wrap: wrap; gap: 0 3rem; margin-top: 1.5rem; }}
 .table {{ overflow-x: auto; max-width: 100%; margin: 0 0 1.5rem; }}
 table {{
   border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums;
@@ -63,6 +64,8 @@ details > :nth-child(2) {{ margin-top: .75rem; }}
   h1 {{ font-size: 1.35rem; }}
   table {{ font-size: .85rem; }}
   th, td {{ padding-right: .8rem; }}
+  th, td:not(.number) {{ white-space: normal; }}
+  td:not(.number) {{ min-width: 5.6rem; }}
 }}
 @media print {{ section {{ break-inside: avoid; }} }}
 """

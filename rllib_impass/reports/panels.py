@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Inches. Narrow, so that letters are large enough on a phone.
-WIDTH = 4.2
+WIDTH = 3.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Panel:
     title: str
     alt: str
     draw: Callable[["Axes"], None]
-    height: float = 2.9
+    height: float = 2.75
 
 
 @dataclasses.dataclass(frozen=True)

@@ -95,9 +95,7 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> float:
     return float(_wins(x, y).mean())
 
 
-def estimate_improvement(
-    xs: Sequence[ArrayLike], ys: Sequence[ArrayLike]
-) -> Estimate | None:
+def estimate_improvement(xs: Sequence[ArrayLike], ys: Sequence[ArrayLike]) -> Estimate:
     """P(X > Y), averaged over environments, with its stratified bootstrap interval.
 
     Args:

@@ -29,7 +29,7 @@ _CATEGORIES = {
 }
 # From few to many: ever darker, or ever bluer.
 _ORDERED = {
-    "#d98b2b": "#f6c177",
+    "#c0730f": "#f6c177",
     "#cf4a4f": "#f58a7a",
     "#a03a86": "#e07bc0",
     "#6240a0": "#b58af0",

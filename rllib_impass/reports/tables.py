@@ -58,10 +58,11 @@ def aggregate_table(groups: Sequence[Group]) -> Table | None:
 def normalisation_table(groups: Sequence[Group]) -> Table:
     """What counts as 0 and as 1."""
     rows = [
-        (env, figure(floor), figure(reference), source)
+        (env, source, figure(floor), figure(reference))
         for env, (floor, reference, source) in scoring.normalisation(groups).items()
     ]
-    return Table("Normalisation", ("env", "0 is", "1 is", "from"), rows)
+    columns = ("env", "scale", "0 is", "1 is")
+    return Table("Normalisation", columns, rows, num_names=2)
 
 
 def improvement_table(groups: Sequence[Group]) -> Table | None:
@@ -103,7 +104,7 @@ def conduct_tables(groups: Sequence[Group]) -> list[Table]:
         "smoothness, training",
     )
     return [
-        Table(env, columns, [_conduct_cells(group) for group in chosen])
+        Table(env, columns, [_conduct_cells(group) for group in chosen], num_names=2)
         for env, chosen in _by_env(groups)
     ]
 
@@ -111,7 +112,6 @@ def conduct_tables(groups: Sequence[Group]) -> list[Table]:
 def run_table(scores: Sequence[RunScore]) -> Table:
     """Every run, with how it ended."""
     columns = (
-        "run",
         "env",
         "algorithm",
         "seed",
@@ -119,13 +119,13 @@ def run_table(scores: Sequence[RunScore]) -> Table:
         "env steps",
         "time",
         "score",
+        "run",
     )
     rows = []
     for score in scores:
         run = score.run
         rows.append(
             (
-                run.name,
                 run.env,
                 run.label,
                 NOTHING if run.seed is None else str(run.seed),
@@ -133,9 +133,10 @@ def run_table(scores: Sequence[RunScore]) -> Table:
                 _last(run.known("env_steps"), compact),
                 _last(run.known("time_s"), duration),
                 figure(score.score),
+                run.name,
             )
         )
-    return Table("Runs", columns, rows, num_names=5)
+    return Table("Runs", columns, rows, num_names=4)
 
 
 def to_markdown(table: Table) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 
 import numpy as np
@@ -154,8 +155,8 @@ def test_scores_are_normalised_by_known_returns_or_else_by_the_runs(tmp_path):
     rows = markdown_rows(found, "Normalised, all environments")
     assert [row[:2] for row in rows] == [["PPO", "0.000"], ["SAC", "0.750"]]
     assert markdown_rows(found, "Normalisation") == [
-        ["Hopper-v5", "18.0", "3,600", "reference returns"],
-        ["Toy-v0", "3.00", "7.00", "lowest and highest run here"],
+        ["Hopper-v5", "reference returns", "18.0", "3,600"],
+        ["Toy-v0", "lowest and highest run here", "3.00", "7.00"],
     ]
 
 
@@ -207,6 +208,18 @@ def test_what_was_never_evaluated_is_shown_as_training_return(tmp_path):
     assert any("PPO on Toy-v0" in note for note in report.notes)
     (row,) = read_csv(tmp_path / "out" / "scores.csv")
     assert (row["score"], row["training_return"]) == ("", "-5.0")
+
+
+def test_a_report_can_be_made_of_runs_without_a_clock(tmp_path):
+    made = Experiment(tmp_path / "runs")
+    rows = [result(1_000 * n, math.nan, 5.0 * n) for n in range(1, 5)]
+    made.add("PPO", "Toy-v0", 0, rows)
+    report = write_report([made.write()], tmp_path / "out")
+    names = {plot.name for plot in report.plots}
+    assert "return_by_env_steps" in names
+    assert "return_by_time_s" not in names
+    (row,) = read_csv(tmp_path / "out" / "scores.csv")
+    assert (row["score"], row["time_s"], row["env_steps_per_s"]) == ("20.0", "", "")
 
 
 def test_a_report_can_be_made_of_crashed_runs_alone(tmp_path):
