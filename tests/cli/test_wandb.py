@@ -121,6 +121,8 @@ def test_both_parts_are_one_run(run):
         assert part.run["entity"] == "someone"
         assert part.run["project"] == "things"
         assert part.run["run_group"] == "fragile"
+        # What has `wandb sync` append the second part to the first.
+        assert part.run["resume"] is True
     assert [part.exit_code for part in run.parts] == [1, 0]
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 
+import cloudpickle
 import pytest
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.tune.experiment import Trial
@@ -12,6 +13,7 @@ from rllib_impass.experiments.tracking import (
     WandbOptions,
     check_wandb,
     read_run_file,
+    wandb_callbacks,
     where_it_went,
     write_run_file,
 )
@@ -127,3 +129,15 @@ def test_at_the_end_it_says_where_runs_are(tmp_path):
     assert where_it_went(tmp_path, online) == ["Weights & Biases: https://x/y"]
     _, line = where_it_went(tmp_path, WandbOptions("p", mode="offline"))
     assert line == f"  wandb sync {tmp_path}/*/wandb/offline-run-*"
+
+
+def test_neither_the_callback_nor_what_it_starts_is_given_a_key(
+    ray_session, monkeypatch
+):
+    monkeypatch.setenv("WANDB_API_KEY", "0123456789abcdef" * 3)
+    (callback,) = wandb_callbacks(WandbOptions("p", mode="offline"))
+    assert b"0123456789abcdef" not in cloudpickle.dumps(callback)
+    callback.setup()
+    options = callback._remote_logger_class._default_options
+    assert options["num_cpus"] == 0
+    assert "runtime_env" not in options
