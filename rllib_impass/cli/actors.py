@@ -34,6 +34,7 @@ def actors(
     wandb: wandb_options.Wandb = None,
     wandb_group: wandb_options.WandbGroup = None,
     wandb_mode: wandb_options.WandbMode = None,
+    wandb_video: wandb_options.WandbVideo = False,
     quiet: train_options.Quiet = False,
     verbose: train_options.Verbose = 0,
 ) -> None:
@@ -59,7 +60,9 @@ def actors(
                 modules=tuple(import_ or ()),
                 num_concurrent=1,
                 ray_options=given(address=ray_address, num_cpus=ray_num_cpus),
-                wandb=wandb_options.wandb_options(wandb, wandb_group, wandb_mode),
+                wandb=wandb_options.wandb_options(
+                    wandb, wandb_group, wandb_mode, wandb_video
+                ),
                 verbosity=-1 if quiet else verbose,
             )
             study, folder = studying.prepare(

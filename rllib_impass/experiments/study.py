@@ -92,7 +92,7 @@ class Contender:
             "env": self.experiment.env,
             "seed": seed,
             "num_env_runners": config.num_env_runners,
-            "num_stacked_states": getattr(config, "num_stacked_states", 1),
+            "num_stacked_states": getattr(config, "num_stacked_states", None),
             "config": self.experiment.config,
         }
 

@@ -13,6 +13,10 @@ BAD = [
     (["runs", "--threshold", "Hopper-v5=far"], "'Hopper-v5=far'"),
     (["runs", "--out", "full"], "--out full holds something else"),
     (["runs", "--out", "full/file"], "is a file"),
+    (["runs", "--dry-run"], "--dry-run does nothing without --wandb"),
+    (["runs", "--wandb", "me/project"], "leave out the folders"),
+    (["--wandb", "me/project", "--dry-run"], "give the folders of runs"),
+    (["--out", "here"], "give the folder of a run"),
 ]
 
 

@@ -5,17 +5,11 @@ import json
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from rllib_command import SMALL_FLAGS, assert_usage_error, rllib, rllib_many
 from tensorboardX.proto.event_pb2 import Event
-from typer.testing import CliRunner
-
-from rllib_impass.cli.errors import one_line_errors
-from rllib_impass.cli.wandb_report import DryRun, WandbProject, report_on_wandb
 
 # The first test of a shared process waits for all of its commands.
 pytestmark = pytest.mark.timeout(600)
@@ -224,26 +218,16 @@ def test_a_server_that_does_not_answer_stops_no_training(tmp_path, monkeypatch):
 
 
 def test_a_report_can_be_made_of_what_the_folder_knows(run, tmp_path):
-    app = typer.Typer()
-
-    @app.command()
-    def report(folders: list[Path], wandb: WandbProject, dry_run: DryRun = False):
-        with one_line_errors():
-            report_on_wandb(wandb, folders, tmp_path, dry_run=dry_run)
-
-    words = [str(run.folder), "--wandb", "us/things"]
-    done = CliRunner().invoke(app, [*words, "--dry-run"])
-    assert done.exit_code == 0, done.output
-    assert str(tmp_path / "wandb_report.json") in done.output
-    content = json.loads((tmp_path / "wandb_report.json").read_text())
+    words = ["report", run.folder, "--wandb", "us/things", "--dry-run"]
+    done = rllib(*words, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / "wandb_report.json"
+    assert done.stdout == f"wrote {file}\n"
+    content = json.loads(file.read_text())
     grids = [b for b in content["spec"]["blocks"] if b["type"] == "panel-grid"]
     names = [s["name"] for grid in grids for s in grid["metadata"]["runSets"]]
     assert names == ["IMPASS"] * 3
     assert "| Fragile | 1 |" in json.dumps(content)
-
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 2
-    assert "leave out the folders" in done.stderr
 
 
 def scalars(file):
