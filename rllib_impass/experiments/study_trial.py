@@ -30,6 +30,8 @@ _STATE_FILE = "study_trial.json"
 _ITERATIONS_PER_EVALUATION = 4
 # RLlib creates what it evaluates with only if an interval is set; we say when.
 _NEVER = 10**9
+# RLlib would explore, and the first episodes to end among many envs are the short ones.
+_EVALUATION = {"explore": False, "num_envs_per_env_runner": 1}
 # What the algorithm says of itself as a trial; this class is the trial.
 _NOT_RESULTS = ("config", "done", "trial_id", EVALUATION_RESULTS)
 
@@ -46,6 +48,7 @@ def build_config(params: dict[str, Any]) -> AlgorithmConfig:
         evaluation_interval=_NEVER,
         evaluation_duration=params["evaluation"]["episodes"],
         evaluation_duration_unit="episodes",
+        evaluation_config=(config.evaluation_config or {}) | _EVALUATION,
     )
     _shorten_iterations(config, params)
     return config

@@ -58,6 +58,14 @@ def test_a_trial_is_built_with_its_seed_its_task_and_the_studys_evaluations(stud
     assert config.evaluation_duration == 10
 
 
+@pytest.mark.parametrize("number", range(4))
+def test_every_contender_is_evaluated_alike(study, number):
+    params = study.param_space() | {"trial": trials_of(study)[number]}
+    evaluation = build_config(params).get_evaluation_config_object()
+    assert evaluation.explore is False
+    assert evaluation.num_envs_per_env_runner == 1
+
+
 def test_overrides_win_over_the_file_and_say_how_many_actors_there_are():
     overrides = {"num_env_runners": 5, "num_stacked_states": 2}
     study = comparison_study(["Hopper-v5"], ["IMPASS"], overrides=overrides, **SMALL)
