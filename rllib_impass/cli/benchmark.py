@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Union
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rllib_impass.cli.errors import one_line_errors
+from rllib_impass.cli.noise import silence
 from rllib_impass.cli.option_values import names
 from rllib_impass.cli.output_files import check_writable, write_json
 from rllib_impass.cli.train_options import Import
@@ -193,8 +193,7 @@ def _run_in_turns(
 
 
 def _prepare(modules: list[str] | None) -> None:
-    # It doubts observations in float64, which every MuJoCo env returns.
-    warnings.filterwarnings("ignore", module="gymnasium")
+    silence()
     from rllib_impass.experiments.class_paths import import_modules
     from rllib_impass.registry import register_all
 

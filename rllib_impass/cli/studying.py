@@ -2,7 +2,6 @@
 
 import dataclasses
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.console import Console
 from rllib_impass.cli.errors import INTERRUPTED
 from rllib_impass.cli.interrupt import CheckpointOnInterrupt, checkpoint_on_interrupt
 from rllib_impass.cli.messages import say
+from rllib_impass.cli.noise import silence
 from rllib_impass.cli.progress import Progress, ProgressMode, show_progress
 from rllib_impass.cli.report import show_report
 from rllib_impass.experiments import launch
@@ -60,8 +60,7 @@ class Studying:
     def prepare(self, make_study: Callable[[], Study]) -> tuple[Study, Path]:
         """Checks everything, then starts Ray; returns what to run, and where."""
         if self.verbosity <= 0:
-            # It doubts observations in float64, which every MuJoCo env returns.
-            warnings.filterwarnings("ignore", module="gymnasium")
+            silence()
         check_name(self.name)
         register_all()
         import_modules(self.modules)

@@ -4,7 +4,6 @@ import dataclasses
 import re
 import shlex
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from rich.console import Console
 from rllib_impass.cli.errors import INTERRUPTED
 from rllib_impass.cli.interrupt import CheckpointOnInterrupt, checkpoint_on_interrupt
 from rllib_impass.cli.messages import say
+from rllib_impass.cli.noise import silence
 from rllib_impass.cli.progress import Progress, ProgressMode, show_progress
 from rllib_impass.experiments import launch
 from rllib_impass.experiments.class_paths import import_modules
@@ -76,8 +76,7 @@ class Training:
     def prepare(self) -> list[Job]:
         """Checks everything, then starts Ray; returns what to train."""
         if self.verbosity <= 0:
-            # It doubts observations in float64, which every MuJoCo env returns.
-            warnings.filterwarnings("ignore", module="gymnasium")
+            silence()
         register_all()
         import_modules(self.modules)
         experiments = self._experiments()

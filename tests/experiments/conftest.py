@@ -2,7 +2,7 @@
 
 import pytest
 
-from configs import serial_config, small_config, train_and_save
+from configs import serial_config, serial_d4pg_config, small_config, train_and_save
 from rllib_impass import IMPALANoSSConfig
 
 
@@ -18,3 +18,10 @@ def single_state_run(ray_session, tmp_path_factory):
     config = serial_config("InvertedPendulum-v5", config_class=IMPALANoSSConfig)
     config.debugging(seed=None)
     return train_and_save(config, tmp_path_factory.mktemp("single"), 2)
+
+
+@pytest.fixture(scope="session")
+def d4pg_run(ray_session, tmp_path_factory):
+    """D4PG, whose env takes actions in [-2, 2]."""
+    config = serial_d4pg_config("Pendulum-v1")
+    return train_and_save(config, tmp_path_factory.mktemp("d4pg"), 1)

@@ -67,7 +67,7 @@ def act_elsewhere(policy, observations, folder):
     return np.load(folder / "actions.npy")
 
 
-@pytest.mark.parametrize("fixture", ["run", "single_state_run"])
+@pytest.mark.parametrize("fixture", ["run", "single_state_run", "d4pg_run"])
 def test_the_documented_loader_acts_like_the_checkpoint(fixture, request, tmp_path):
     checkpoint = request.getfixturevalue(fixture).checkpoints[-1]
     observations, sent = one_episode(checkpoint)
