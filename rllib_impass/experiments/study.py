@@ -30,8 +30,6 @@ from rllib_impass.experiments.study_trial import (
 from rllib_impass.experiments.tracking import WandbOptions
 
 RECORD_FILE = "study.json"
-# How figures call what has another name in Tune.
-DISPLAY_NAMES = {"IMPALANoSS": "IMPALA-noSS"}
 
 _STOP_KEYS = {
     # What RLlib's own results call it, by which a tuned file is checked.
@@ -123,14 +121,13 @@ def find_contenders(
         experiments = load_experiments(Path(name), given, trusted)
         found = [Contender(e.name, name, e) for e in experiments]
     else:
-        label = DISPLAY_NAMES.get(name, name)
         example = tuned_example(name, env)
         if example is None:
-            experiment = make_experiment(label, {"run": name}, given, trusted)
-            found = [Contender(label, "defaults", experiment)]
+            experiment = make_experiment(name, {"run": name}, given, trusted)
+            found = [Contender(name, "defaults", experiment)]
         else:
             (experiment,) = load_experiments(example.path, given, trusted)
-            found = [Contender(label, example.path.name, experiment)]
+            found = [Contender(name, example.path.name, experiment)]
     for contender in found:
         if len(list(contender.experiment.trial_configs())) > 1:
             raise UsageError(f"{name}: a contender has one setting, not a grid_search")

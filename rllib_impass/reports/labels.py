@@ -36,7 +36,7 @@ def _label(run: "Run", alike: Sequence["Run"]) -> str:
     if not differs:
         return name
     if run.label is not None:
-        return run.label
+        return DISPLAY_NAMES.get(run.label, run.label)
     words = [name]
     if "num_stacked_states" in differs:
         words.append(_count(run.num_stacked_states, "state"))

@@ -83,7 +83,7 @@ def test_experiments_of_a_file_take_part_under_their_own_names(tmp_path):
     )
     study = comparison_study(["Pendulum-v1"], [str(file), "IMPALANoSS"], **SMALL)
     labels = [(t["label"], t["env"]) for t in trials_of(study)[:3]]
-    assert labels == [(n, "Pendulum-v1") for n in ("one", "two", "IMPALA-noSS")]
+    assert labels == [(n, "Pendulum-v1") for n in ("one", "two", "IMPALANoSS")]
     assert trials_of(study)[1]["config"] == {"v_max": 7}
 
 
