@@ -86,7 +86,8 @@ def show_report(
         except ReportError as error:
             raise UsageError(str(error)) from None
     console.print(_summary(made))
-    say(console, *(f"- {note}" for note in made.notes))
+    for note in made.notes:
+        console.print(f"- {note}", highlight=False, markup=False)
     say(console, f"wrote {(target / PAGE).absolute()}")
 
 

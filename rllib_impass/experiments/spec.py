@@ -29,7 +29,7 @@ from rllib_impass.experiments.old_names import (
 from rllib_impass.experiments.result_keys import RETURN, refuse_impossible
 from rllib_impass.experiments.runs import find_checkpoint
 from rllib_impass.experiments.schema import check_entry, check_stop
-from rllib_impass.experiments.suggestions import refuse_unknown
+from rllib_impass.experiments.suggestions import did_you_mean, refuse_unknown
 from rllib_impass.experiments.yaml_files import read_yaml
 
 DEFAULT_CHECKPOINTS = {
@@ -37,6 +37,9 @@ DEFAULT_CHECKPOINTS = {
     "checkpoint_frequency": 10,
     "checkpoint_at_end": True,
 }
+
+# As people call it, and as Tune does.
+_SCHEDULER_NAMES = {"asha": "async_hyperband"}
 
 
 def load_experiments(
@@ -127,7 +130,11 @@ def check_name(name: Any) -> None:
 def make_scheduler(experiment: Experiment) -> TrialScheduler:
     """The experiment's Tune scheduler, which compares training returns."""
     name, arguments = experiment.scheduler, dict(experiment.scheduler_config)
-    refuse_unknown([name], SCHEDULER_IMPORT, "scheduler")
+    name = _SCHEDULER_NAMES.get(name, name)
+    if name not in SCHEDULER_IMPORT:
+        known = sorted({*SCHEDULER_IMPORT, *_SCHEDULER_NAMES})
+        hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+        raise UsageError(f"scheduler={name!r} is none of Tune's{hint}")
     if name != "fifo":
         # Not through TuneConfig: Tune would fail a trial whose first result has no
         # finished episode, and thus no return.

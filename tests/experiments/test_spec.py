@@ -197,6 +197,7 @@ def test_our_own_algorithms_normalize_observations_in_the_module(tmp_path):
         ("checkpoint_at_end: false", "checkpoint_at_end: maybe", "true or false"),
         ("  config:", "  resources_per_trial: {cpu: 1}\n  config:", "no meaning in"),
         ("  config:", "  scheduler: pbtt\n  config:", "did you mean 'pbt'"),
+        ("  config:", "  scheduler: best\n  config:", "asha, async_hyperband"),
         ("  config:", "  num_samples: 0\n  config:", "num_samples must be"),
         ("  config:", "  num_samples: true\n  config:", "a whole number"),
         ("checkpoint_at_end", "checkpoint_at_ende", "did you mean"),
