@@ -58,7 +58,7 @@ def test_rllibs_model_config_is_understood():
         ({"minibatch_queue_size": 0}, "minibatch_queue_size must be"),
         ({"broadcast_interval": 0}, "broadcast_interval must be"),
         ({"train_batch_size_per_learner": 4000}, "Set it to 4096"),
-        ({"minibatch_size": 4096}, "minibatch_size=4096"),
+        ({"minibatch_size": 4097}, "minibatch_size=4097"),
         ({"minibatch_size": 0}, "minibatch_size=0"),
         ({"vtrace_clip_c_threshold": 0.0}, "vtrace_clip_c_threshold must be above 0"),
         ({"vtrace_clip_rho_threshold": -1.0}, "vtrace_clip_rho_threshold"),
