@@ -160,10 +160,13 @@ def test_slices_that_hold_nothing_are_refused(seconds, rounds):
 
 @pytest.fixture
 def busy_process():
-    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    code = "print(flush=True)\nwhile True: pass"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    # A process that is still starting has neither used time nor memory.
+    process.stdout.readline()
     yield process
     process.kill()
-    process.wait()
+    process.communicate()
 
 
 def test_the_cpu_and_memory_of_a_process_are_read(busy_process):

@@ -114,10 +114,13 @@ class UsageMeter:
 
     def _watch_memory(self) -> None:
         while True:
+            # Asked first, so that the end is looked at, too.
+            is_over = self._is_over.is_set()
             memory = sum(map(_memory, self._handles))
             self._peak_memory = max(self._peak_memory, memory)
-            if self._is_over.wait(MEMORY_INTERVAL_S):
+            if is_over:
                 return
+            self._is_over.wait(MEMORY_INTERVAL_S)
 
 
 def thread_cpu_seconds(name: str) -> float:
