@@ -1,5 +1,6 @@
 """The paper's Fig. 8: the same algorithm with more and more actors."""
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -116,7 +117,7 @@ def write_recommendation(folder: Path) -> str | None:
     """Recommends a number of actors from the trials in a folder, and writes it there.
 
     Returns:
-        The recommendation; None if some number of actors has no result.
+        The recommendation; None unless two numbers of actors have results.
     """
     speeds: dict[int, list[float]] = {}
     for path in sorted(folder.glob("*/result.json")):
@@ -133,7 +134,11 @@ def write_recommendation(folder: Path) -> str | None:
 
 def _speed(path: Path) -> tuple[int, float] | None:
     """Actors, and env steps per second of training after the first tenth."""
-    rows = [json.loads(line) for line in path.read_text().splitlines() if line]
+    rows = []
+    for line in path.read_text().splitlines():
+        # A run that was killed leaves half a line.
+        with contextlib.suppress(ValueError):
+            rows.append(json.loads(line))
     points = [
         (row["time_training_s"], row["num_env_steps_sampled_lifetime"])
         for row in rows

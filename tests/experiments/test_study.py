@@ -1,6 +1,7 @@
 """What is compared, and that nothing else differs."""
 
 import json
+import time
 
 import pytest
 from ray import tune
@@ -15,7 +16,11 @@ from rllib_impass.experiments.errors import UsageError
 from rllib_impass.experiments.examples import list_examples, tuned_example
 from rllib_impass.experiments.spec import load_experiments
 from rllib_impass.experiments.study import Budget, is_same_study, write_study
-from rllib_impass.experiments.study_trial import TIME_TRAINING, build_config
+from rllib_impass.experiments.study_trial import (
+    TIME_TRAINING,
+    StudyTrial,
+    build_config,
+)
 
 SMALL = {"seeds": [3, 4], "budget_steps": 1000}
 
@@ -64,6 +69,31 @@ def test_every_contender_is_evaluated_alike(study, number):
     evaluation = build_config(params).get_evaluation_config_object()
     assert evaluation.explore is False
     assert evaluation.num_envs_per_env_runner == 1
+
+
+class SlowToEvaluate:
+    """An algorithm that trains at once and takes its time to evaluate."""
+
+    def train(self):
+        return {"config": {}}
+
+    def evaluate(self):
+        time.sleep(0.3)
+        return {}
+
+
+def test_the_clock_stands_still_while_a_trial_is_evaluated():
+    trial = object.__new__(StudyTrial)
+    trial.config = {
+        "trial": {"label": "x", "config": {}},
+        "budget": {"key": TIME_TRAINING, "amount": 1e-9},
+        "evaluation": {"times": 1},
+    }
+    trial._algorithm, trial._seconds, trial._num_evaluations = SlowToEvaluate(), 0.0, 0
+    results = [trial.step(), trial.step()]
+    assert ["evaluation" in result for result in results] == [True, False]
+    assert 0.0 < results[1][TIME_TRAINING] < 0.3
+    assert results[1]["trial"] == {"label": "x"}
 
 
 def test_overrides_win_over_the_file_and_say_how_many_actors_there_are():
@@ -208,7 +238,7 @@ def test_the_recommendation_comes_from_the_speed_after_the_start(tmp_path):
     write("b", 2, [(1, 10), (2, 130), (10, 1090)])
     write("c", 2, [(1, 10), (2, 90), (10, 730)])
     (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "result.json").write_text("")
+    (tmp_path / "d" / "result.json").write_text('{"half": ')
     text = write_recommendation(tmp_path)
     assert (
         text == "more than 1 actor gain less than 5% on this machine (100 env steps/s)"
