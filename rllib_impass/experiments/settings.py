@@ -188,7 +188,9 @@ def _try_env(config: AlgorithmConfig) -> None:
         try:
             gym.spec(env)
         except (gym.error.Error, ImportError) as error:
-            hint = did_you_mean(env, {*gym.registry, "Striker-v0"})
+            # Tune knows ours without the prefix.
+            ours = {name.removeprefix("rllib_impass/") for name in gym.registry}
+            hint = did_you_mean(env, ours)
             cause = "" if hint else f": {error}"
             raise UsageError(f"env={env!r} does not exist{cause}{hint}") from None
     tried = "be created"

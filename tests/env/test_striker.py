@@ -1,5 +1,6 @@
 """Striker against the facts of the legacy environment, written down here once more."""
 
+import functools
 import math
 import pickle
 import subprocess
@@ -14,7 +15,7 @@ from ray import cloudpickle
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
 import rllib_impass  # noqa: F401  (registers the env)
-from rllib_impass.env.registration import make_striker
+from rllib_impass.env.registration import make_env
 from rllib_impass.env.striker import StrikerEnv
 from rllib_impass.ops.striker_reward import StrikerProgress, striker_reward
 
@@ -126,6 +127,7 @@ def test_tune_knows_it_and_hands_env_config_to_the_constructor():
 
 
 def test_a_worker_that_imported_nothing_can_make_it():
+    make = functools.partial(make_env, "Striker-v0")
     code = (
         "import pickle, sys;"
         "make = pickle.loads(sys.stdin.buffer.read());"
@@ -133,13 +135,13 @@ def test_a_worker_that_imported_nothing_can_make_it():
         "assert make({}).reset(seed=0)[0].shape == (23,)"
     )
     subprocess.run(
-        [sys.executable, "-c", code], input=cloudpickle.dumps(make_striker), check=True
+        [sys.executable, "-c", code], input=cloudpickle.dumps(make), check=True
     )
 
 
 def test_an_unknown_option_is_named():
     with pytest.raises(ValueError, match=r"no option 'observe_progres'; .*_progress"):
-        make_striker({"observe_progres": True})
+        make_env("Striker-v0", {"observe_progres": True})
     with pytest.raises(TypeError, match="observe_progres"):
         gym.make(ENV_ID, observe_progres=True)
 
