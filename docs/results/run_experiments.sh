@@ -5,16 +5,16 @@
 #
 # Without a piece, all of them: about ten hours on 2 cores that do nothing else.
 set -euo pipefail
+here=$(dirname "$0")
 storage=$1
 shift
 
-compare() { # NAME SEEDS ENV CONTENDER [OPTION ...]
-  local name=$1 seeds=$2 env=$3 contender=$4
-  shift 4
-  # Two processes evaluate, because the clock stands still meanwhile and the cores would.
-  rllib compare --env "$env" --algos "$contender" --seeds "$seeds" --first-seed 100 \
-    --budget-seconds 360 --set evaluation_num_env_runners=2 \
-    --experiment-name "$name" --storage-path "$storage" "$@"
+# Two processes evaluate, because the clock stands still meanwhile and the cores would.
+common=(--first-seed 100 --set evaluation_num_env_runners=2 --storage-path "$storage")
+
+compare() { # NAME SEEDS ENV CONTENDER [SECONDS]
+  rllib compare --experiment-name "$1" --seeds "$2" --env "$3" --algos "$4" \
+    --budget-seconds "${5:-360}" "${common[@]}"
 }
 
 run_piece() {
@@ -32,6 +32,14 @@ run_piece() {
   striker-impass) compare "$1" 3 Striker-v0 IMPASS ;;
   striker-noss) compare "$1" 3 Striker-v0 IMPALANoSS ;;
   striker-d4pg) compare "$1" 3 Striker-v0 D4PG ;;
+  hopper-stacked-d4pg)
+    compare "$1" 3 Hopper-v5 "$here/../../tuned_examples/d4pg/hopper_stacked_d4pg.yaml"
+    ;;
+  stacked-states) compare "$1" 3 HopperPositions-v0 "$here/stacked_states.yaml" 240 ;;
+  actors)
+    rllib actors --experiment-name "$1" --env Hopper-v5 --counts 1,2,4,8 --seeds 2 \
+      --budget-seconds 180 "${common[@]}"
+    ;;
   *)
     echo "unknown piece: $1" >&2
     exit 2
@@ -41,7 +49,8 @@ run_piece() {
 
 pieces=("$@")
 if [ $# -eq 0 ]; then
-  pieces=({hopper,swimmer,standup,striker}-{impass,noss,d4pg} hopper-ppo)
+  pieces=({hopper,swimmer,standup,striker}-{impass,noss,d4pg} hopper-ppo
+    hopper-stacked-d4pg stacked-states actors)
 fi
 for piece in "${pieces[@]}"; do
   run_piece "$piece"
