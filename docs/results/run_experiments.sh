@@ -36,6 +36,7 @@ run_piece() {
     compare "$1" 3 Hopper-v5 "$here/../../tuned_examples/d4pg/hopper_stacked_d4pg.yaml"
     ;;
   stacked-states) compare "$1" 3 HopperPositions-v0 "$here/stacked_states.yaml" 240 ;;
+  ablations) compare "$1" 2 Hopper-v5 "$here/ablations.yaml" 180 ;;
   actors)
     rllib actors --experiment-name "$1" --env Hopper-v5 --counts 1,2,4,8 --seeds 2 \
       --budget-seconds 180 "${common[@]}"
@@ -50,7 +51,7 @@ run_piece() {
 pieces=("$@")
 if [ $# -eq 0 ]; then
   pieces=({hopper,swimmer,standup,striker}-{impass,noss,d4pg} hopper-ppo
-    hopper-stacked-d4pg stacked-states actors)
+    hopper-stacked-d4pg stacked-states ablations actors)
 fi
 for piece in "${pieces[@]}"; do
   run_piece "$piece"
