@@ -6,7 +6,7 @@
 # Without a piece, all of them: by the pieces run so far, 8 to 9 hours on 2 cores.
 set -euo pipefail
 here=$(dirname "$0")
-storage=$1
+storage=${1:?"usage: run_experiments.sh STORAGE [PIECE ...]"}
 shift
 
 # Two processes evaluate, because the clock stands still meanwhile and the cores would.

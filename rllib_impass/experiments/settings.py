@@ -189,8 +189,8 @@ def _try_env(config: AlgorithmConfig) -> None:
             gym.spec(env)
         except (gym.error.Error, ImportError) as error:
             # Tune knows ours without the prefix.
-            ours = {name.removeprefix("rllib_impass/") for name in gym.registry}
-            hint = did_you_mean(env, ours)
+            known = {name.removeprefix("rllib_impass/") for name in gym.registry}
+            hint = did_you_mean(env, known)
             cause = "" if hint else f": {error}"
             raise UsageError(f"env={env!r} does not exist{cause}{hint}") from None
     tried = "be created"

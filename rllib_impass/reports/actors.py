@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rllib_impass.reports.number_format import compact, figure
+from rllib_impass.reports.number_format import figure, tick
 from rllib_impass.reports.panels import Panel
 from rllib_impass.reports.scores import Group
 from rllib_impass.reports.style import MUTED
@@ -61,7 +61,7 @@ def _panel(
         axes.set_ylim(0, top)
         axes.set_xlabel("actors")
         axes.set_ylabel("env steps per second")
-        axes.yaxis.set_major_formatter(lambda value, _: compact(value))
+        axes.yaxis.set_major_formatter(tick)
 
     says = "; ".join(f"{number}: {' '.join(t.split())}" for number, t in texts.items())
     return Panel(title, f"{title}: env steps per second by actors. {says}.", draw)

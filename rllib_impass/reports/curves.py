@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rllib_impass.reports.number_format import compact, duration_unit
+from rllib_impass.reports.number_format import compact, duration_unit, tick
 from rllib_impass.reports.panels import Panel
 from rllib_impass.reports.results import Array
 from rllib_impass.reports.scores import Group
@@ -134,7 +134,7 @@ def _panel(
         axes.set_xlim(left=0)
         axes.margins(y=0.08)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: compact(value))
+            axis.set_major_formatter(tick)
         axes.xaxis.set_major_locator(_few_ticks())
         _label_ends(axes, curves, seeds, colours)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_impass.reports.number_format import compact, figure, probability
+from rllib_impass.reports.number_format import figure, probability, tick
 from rllib_impass.reports.panels import Panel
 from rllib_impass.reports.scores import Group, RunScore
 from rllib_impass.reports.statistics import (
@@ -179,7 +179,7 @@ def _panel(
         axes.set_ylim(len(rows) - 0.45, -0.55)
         axes.set_yticks([])
         axes.set_xlabel(x_label)
-        axes.xaxis.set_major_formatter(lambda value, _: compact(value))
+        axes.xaxis.set_major_formatter(tick)
         axes.locator_params(axis="x", nbins=5)
         axes.margins(x=0.06)
         if finish is not None:

@@ -7,18 +7,23 @@ _SUFFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _UNITS = (("h", 3_600.0), ("min", 60.0), ("s", 1.0))
 
 
-def compact(value: float) -> str:
+def tick(value: float, _position: int) -> str:
+    """What stands at an axis, where neighbours may differ in the fourth digit."""
+    return compact(value, num_digits=5)
+
+
+def compact(value: float, num_digits: int = 3) -> str:
     """A few characters: such as 1.5M, 200k, 3,000 or 0.25."""
     if not math.isfinite(value):
         return NOTHING
     size = abs(value)
-    text = f"{size:.3g}"
+    text = f"{size:.{num_digits}g}"
     if size >= 10_000:
         scale, suffix = next(s for s in _SUFFIXES if size >= s[0] * 0.9995)
-        text = f"{size / scale:.3g}{suffix}"
+        text = f"{size / scale:.{num_digits}g}{suffix}"
     elif size >= 100:
         text = f"{size:,.0f}"
-    return f"-{text}" if value < 0 and float(f"{size:.3g}") else text
+    return f"-{text}" if value < 0 and float(f"{size:.{num_digits}g}") else text
 
 
 def figure(value: float | None) -> str:
