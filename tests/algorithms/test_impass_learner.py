@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
@@ -90,6 +91,23 @@ def test_advantages_are_normalised_over_valid_steps(
     advantages = learner._compute_targets(batch).advantages[batch.valid]
     assert advantages.mean().item() == pytest.approx(0.0, abs=1e-5)
     assert advantages.std(correction=0).item() == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("policy_ratio_clip", [None, 0.2])
+def test_actions_that_the_policy_never_takes_do_not_move_it(
+    learner_and_sample, policy_ratio_clip
+):
+    learner, sample = learner_and_sample(policy_ratio_clip=policy_ratio_clip)
+    batch = learner._make_batch(sample)
+    far = torch.arange(len(batch.valid)).unsqueeze(1) % 2 == 0
+    away = 1e3 * far.unsqueeze(2)
+    batch = batch._replace(actions=batch.actions + away, means=batch.means + away)
+    targets = learner._compute_targets(batch)
+    module = learner.module[DEFAULT_MODULE_ID]
+    before = {k: v.clone() for k, v in module.encoder.state_dict().items()}
+    learner._train_in_minibatches(batch._replace(valid=batch.valid & far), targets)
+    for name, tensor in module.encoder.state_dict().items():
+        torch.testing.assert_close(tensor, before[name], msg=name)
 
 
 def test_a_batch_whose_samples_were_lost_changes_no_weights(learner_and_sample):

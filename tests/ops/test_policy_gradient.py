@@ -11,15 +11,25 @@ ADVANTAGES = torch.tensor([1.0, -1.0] * 4)
 def objective_and_gradient(ratio_clip):
     log_mu = torch.full_like(RATIOS, -0.3)
     log_pi = (log_mu + RATIOS.log()).requires_grad_()
-    objective = policy_objective(log_pi, log_mu, ADVANTAGES, ratio_clip)
+    objective = policy_objective(log_pi, log_mu, ADVANTAGES, ratio_clip=ratio_clip)
     objective.sum().backward()
     return objective.detach(), log_pi.grad
 
 
-def test_without_a_clip_it_is_the_papers_gradient():
-    objective, gradient = objective_and_gradient(None)
-    torch.testing.assert_close(objective, (RATIOS.log() - 0.3) * ADVANTAGES)
-    torch.testing.assert_close(gradient, ADVANTAGES)
+@pytest.mark.parametrize("clip_pg_rho", [0.7, 1.0, 3.0])
+def test_without_a_clip_it_is_the_papers_gradient(clip_pg_rho):
+    log_pi = (RATIOS.log() - 0.3).requires_grad_()
+    objective = policy_objective(
+        log_pi,
+        torch.full_like(RATIOS, -0.3),
+        ADVANTAGES,
+        ratio_clip=None,
+        clip_pg_rho=clip_pg_rho,
+    )
+    objective.sum().backward()
+    rhos = torch.tensor([min(clip_pg_rho, ratio) for ratio in RATIOS.tolist()])
+    torch.testing.assert_close(objective.detach(), rhos * log_pi.detach() * ADVANTAGES)
+    torch.testing.assert_close(log_pi.grad, rhos * ADVANTAGES)
 
 
 def test_with_a_clip_it_is_ppos_objective():
@@ -39,9 +49,12 @@ def test_a_step_that_has_gone_too_far_has_no_gradient():
     torch.testing.assert_close(gradient[inside], (RATIOS * ADVANTAGES)[inside])
 
 
-def test_ratios_beyond_all_bounds_stay_finite():
+@pytest.mark.parametrize("ratio_clip", [None, 0.2])
+def test_ratios_beyond_all_bounds_stay_finite(ratio_clip):
     log_pi = torch.tensor([500.0, -500.0], requires_grad=True)
-    objective = policy_objective(log_pi, torch.zeros(2), torch.tensor([-1.0, 1.0]), 0.2)
+    objective = policy_objective(
+        log_pi, torch.zeros(2), torch.tensor([-1.0, 1.0]), ratio_clip=ratio_clip
+    )
     (objective * torch.zeros(2)).sum().backward()
     assert torch.isfinite(objective).all()
     assert torch.isfinite(log_pi.grad).all()
@@ -49,7 +62,9 @@ def test_ratios_beyond_all_bounds_stay_finite():
 
 def test_shapes_must_agree():
     with pytest.raises(ValueError, match="shapes must be equal"):
-        policy_objective(torch.zeros(3), torch.zeros(3), torch.zeros(3, 1), None)
+        policy_objective(
+            torch.zeros(3), torch.zeros(3), torch.zeros(3, 1), ratio_clip=None
+        )
 
 
 def test_the_mean_is_over_valid_entries():

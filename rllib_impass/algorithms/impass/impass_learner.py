@@ -121,7 +121,8 @@ class IMPASSLearner(ActorCriticLearner):
             log_pi,
             batch[Columns.ACTION_LOGP],
             batch[Columns.ADVANTAGES],
-            config.policy_ratio_clip,
+            ratio_clip=config.policy_ratio_clip,
+            clip_pg_rho=config.vtrace_clip_pg_rho_threshold,
         )
         policy_loss = -masked_mean(objective, valid)
         errors = values - batch[Columns.VALUE_TARGETS]

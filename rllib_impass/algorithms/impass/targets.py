@@ -51,17 +51,16 @@ def compute_targets(
     discounts = config.gamma * (batch.valid & ~batch.terminated)
 
     inputs = (discounts, batch.rewards * reward_scale, values[:-1], values[-1])
-    vs, advantages = vtrace(
+    vs, _ = vtrace(
         log_rhos,
         *inputs,
         clip_rho=config.vtrace_clip_rho_threshold,
         clip_c=config.vtrace_clip_c_threshold,
-        clip_pg_rho=config.vtrace_clip_pg_rho_threshold,
         lambda_=config.vtrace_lambda,
     )
-    if config.policy_ratio_clip is not None:
-        # The clipped objective brings the importance weight itself.
-        advantages = lambda_advantages(vs, *inputs, lambda_=config.vtrace_lambda)
+    # Without rho: the objective weighs by the ratio of its own moment. Normalised with
+    # it, an action of ratio zero would get minus the mean, and the steepest gradient.
+    advantages = lambda_advantages(vs, *inputs, lambda_=config.vtrace_lambda)
     if config.normalize_advantages:
         advantages = _normalized(advantages, batch.valid)
     kl = gaussian.kl_divergence(batch.means, batch.sigmas, mean, sigma)
