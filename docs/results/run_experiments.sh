@@ -35,6 +35,9 @@ run_piece() {
   hopper-stacked-d4pg)
     compare "$1" 3 Hopper-v5 "$here/../../tuned_examples/d4pg/hopper_stacked_d4pg.yaml"
     ;;
+  hopper-paper)
+    compare "$1" 3 Hopper-v5 "$here/../../tuned_examples/impass/hopper_paper_impass.yaml"
+    ;;
   stacked-states) compare "$1" 3 HopperPositions-v0 "$here/stacked_states.yaml" 240 ;;
   ablations) compare "$1" 2 Hopper-v5 "$here/ablations.yaml" 180 ;;
   actors)
@@ -51,7 +54,7 @@ run_piece() {
 pieces=("$@")
 if [ $# -eq 0 ]; then
   pieces=({hopper,swimmer,standup,striker}-{impass,noss,d4pg} hopper-ppo
-    hopper-stacked-d4pg stacked-states ablations actors)
+    hopper-stacked-d4pg hopper-paper stacked-states ablations actors)
 fi
 for piece in "${pieces[@]}"; do
   run_piece "$piece"

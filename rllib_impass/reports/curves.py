@@ -26,6 +26,9 @@ _NUM_GRID_POINTS = 120
 _FURTHEST = 0.95
 # With more lines than this, labels take one row each.
 _NUM_ROOMY = 5
+# With more than this, the panel grows, by so many inches for each.
+_NUM_FITTING = 11
+_ROW_HEIGHT = 0.19
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +141,8 @@ def _panel(
         axes.xaxis.set_major_locator(_few_ticks())
         _label_ends(axes, curves, seeds, colours)
 
-    return Panel(title, _alt(groups, curves, x, y), draw)
+    height = Panel.height + _ROW_HEIGHT * max(0, len(groups) - _NUM_FITTING)
+    return Panel(title, _alt(groups, curves, x, y), draw, height)
 
 
 def _draw_curve(axes: "Axes", curve: Curve, colour: str, per_unit: float) -> None:
@@ -172,7 +176,8 @@ def _label_ends(
         for label, curve in curves.items()
     }
     order = sorted(ends, key=ends.get)
-    places = _spread([ends[label] for label in order], 0.18 if roomy else 0.1)
+    gap = 0.18 if roomy else 1.0 / max(10, len(curves) - 1)
+    places = _spread([ends[label] for label in order], gap)
     for label, place in zip(order, places, strict=True):
         is_missing = curves[label] is None
         detail = f"{seeds[label]}{', no data' if is_missing else ''}"

@@ -198,6 +198,18 @@ def test_an_actor_study_shows_what_more_actors_bring(tmp_path):
     assert (tmp_path / "out" / "figures" / "throughput_by_actors.png").exists()
 
 
+@pytest.mark.filterwarnings("error")
+def test_many_labels_have_room_beside_the_curves(tmp_path):
+    made = Experiment(tmp_path / "sweep")
+    for number in range(30):
+        label = f"lr_{number}e-5"
+        rows = learning(1_000.0 + number, num_rows=5, seed=number)
+        made.add("IMPASS", "Hopper-v5", 0, rows, label=label)
+    write_report([made.write()], tmp_path / "out")
+    svg = (tmp_path / "out/figures/return_by_env_steps.svg").read_text()
+    assert all(f"lr_{number}e-5" in svg for number in range(30))
+
+
 def test_what_was_never_evaluated_is_shown_as_training_return(tmp_path):
     made = Experiment(tmp_path / "runs")
     rows = [result(1_000 * n, float(n)) for n in range(1, 5)]
