@@ -1,5 +1,6 @@
 """`rllib example`: the tuned files that come with the package; no network needed."""
 
+import textwrap
 from typing import Annotated
 
 import typer
@@ -46,8 +47,10 @@ def list_(
     for example in list_examples():
         if filter_ in example.id:
             console.print(f"[bold]{example.id}[/bold]: {example.status}")
-            console.print(f"  {example.run} on {example.env}, {example.budget}")
-            console.print(f"  {example.expected}")
+            task = f"{example.run} on {example.env}, {example.budget}"
+            for fact in (task, example.expected):
+                lines = textwrap.wrap(fact, console.width - 2)
+                console.print(textwrap.indent("\n".join(lines), "  "))
 
 
 @app.command()

@@ -13,7 +13,10 @@ def test_the_list_has_env_algorithm_status_and_expected_result():
     assert "tuned" in done.stdout
     assert "return" in done.stdout
     assert "swimmer" not in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    names = [line for line in lines if not line.startswith("  ")]
+    assert all("hopper" in name and "tuned" in name for name in names)
 
 
 def test_what_get_prints_is_the_file():
