@@ -56,6 +56,27 @@ def vtrace(
         Targets ``v_s`` and advantages
         ``min(clip_pg_rho, rho_s) * (r_s + discount * q_{s+1} - V(x_s))``.
     """
+    inputs = (discounts, rewards, values, bootstrap_value)
+    vs = vtrace_targets(
+        log_rhos, *inputs, clip_rho=clip_rho, clip_c=clip_c, lambda_=lambda_
+    )
+    advantages = lambda_advantages(vs, *inputs, lambda_=lambda_)
+    return VTraceReturns(vs, log_rhos.exp().clamp(max=clip_pg_rho) * advantages)
+
+
+@torch.no_grad()
+def vtrace_targets(
+    log_rhos: Tensor,
+    discounts: Tensor,
+    rewards: Tensor,
+    values: Tensor,
+    bootstrap_value: Tensor,
+    *,
+    clip_rho: float = 1.0,
+    clip_c: float = 1.0,
+    lambda_: float = 1.0,
+) -> Tensor:
+    """``v_s`` of :func:`vtrace` alone."""
     _check_shapes(log_rhos, discounts, rewards, values, bootstrap_value)
     ratios = torch.exp(log_rhos)
     rhos = ratios.clamp(max=clip_rho)
@@ -63,11 +84,7 @@ def vtrace(
 
     next_values = torch.cat([values[1:], bootstrap_value.unsqueeze(0)])
     deltas = rhos * (rewards + discounts * next_values - values)
-    vs = values + _discounted_suffix_sums(deltas, discounts * cs)
-    advantages = lambda_advantages(
-        vs, discounts, rewards, values, bootstrap_value, lambda_=lambda_
-    )
-    return VTraceReturns(vs, ratios.clamp(max=clip_pg_rho) * advantages)
+    return values + _discounted_suffix_sums(deltas, discounts * cs)
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from rllib_impass.algorithms.collectives import moments_over_learners
 from rllib_impass.algorithms.impass.train_batch import TrainBatch
 from rllib_impass.ops import gaussian
 from rllib_impass.ops.moments import batch_moments
-from rllib_impass.ops.vtrace import lambda_advantages, vtrace
+from rllib_impass.ops.vtrace import lambda_advantages, vtrace_targets
 
 
 class Targets(NamedTuple):
@@ -51,7 +51,7 @@ def compute_targets(
     discounts = config.gamma * (batch.valid & ~batch.terminated)
 
     inputs = (discounts, batch.rewards * reward_scale, values[:-1], values[-1])
-    vs, _ = vtrace(
+    vs = vtrace_targets(
         log_rhos,
         *inputs,
         clip_rho=config.vtrace_clip_rho_threshold,
