@@ -4,10 +4,12 @@ import logging
 import math
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.env_runner import (
@@ -21,6 +23,7 @@ from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import ENV_STEP_TIMER, RLMODULE_INFERENCE_TIMER
 
+from rllib_impass.env.episode_player import play_episode
 from rllib_impass.env.trajectory import Trajectory
 from rllib_impass.env.trajectory_recorder import TrajectoryRecorder
 from rllib_impass.env.vector_envs import (
@@ -139,6 +142,9 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         random_actions: bool = False,
         force_reset: bool = False,
     ) -> list[Trajectory] | list[SingleAgentEpisode]:
+        is_noisy = explore or random_actions
+        if num_episodes is not None and not is_noisy and self._plays_episodes:
+            return self._finish_episodes(self._play_episodes(num_episodes))
         if self._recorder is None:
             episodes = super()._sample(
                 num_timesteps=num_timesteps,
@@ -161,6 +167,48 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         if force_reset or self._needs_initial_reset:
             self._reset_recorder()
         return [self._sample_trajectory()]
+
+    @property
+    def _plays_episodes(self) -> bool:
+        return (
+            self.config.in_evaluation
+            and self.num_envs == 1
+            and self.config.why_episodes() is None
+        )
+
+    @torch.inference_mode()
+    def _play_episodes(self, num: int) -> list[SingleAgentEpisode]:
+        """The episodes of RLlib's loop, bit for bit, in less than half its time."""
+        forward, fit = self.module.forward_inference, self._fit_to_action_space()
+
+        def act(states: NDArray[np.float32]) -> tuple[NDArray, NDArray]:
+            out = forward({Columns.OBS: torch.from_numpy(states).to(self._device)})
+            actions = out[Columns.ACTIONS].cpu().numpy()
+            return actions, fit(actions)
+
+        episodes: list[SingleAgentEpisode] = []
+        self._needs_initial_reset = True
+        while len(episodes) < num:
+            seed = self._seed if self._needs_initial_reset else None
+            self._needs_initial_reset = False
+            try:
+                episode = play_episode(
+                    self.env,
+                    act,
+                    num_stacked_states=self.config.num_stacked_states,
+                    seed=seed,
+                )
+            except Exception as error:
+                self._rebuild_env(error)
+                continue
+            episodes.append(episode.to_numpy() if self.episodes_to_numpy else episode)
+        # As RLlib does: the next ones start from the seed again.
+        self._needs_initial_reset = True
+        self._done_episodes_for_metrics.extend(episodes)
+        num_steps = sum(map(len, episodes))
+        self._log_env_steps(self._metrics_num_env_steps_sampled, num_steps)
+        self._increase_sampled_metrics(num_steps, len(episodes))
+        return episodes
 
     @torch.inference_mode()
     def _sample_trajectory(self) -> Trajectory:
@@ -241,20 +289,22 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
     def _make_recorder(self) -> TrajectoryRecorder:
         # For good: RLlib would switch modes before and after every forward pass.
         self.module.eval()
-        space = self.env.single_action_space
-        self._to_action_space = to_action_space(
-            space,
-            normalize=self.config.normalize_actions,
-            clip=self.config.clip_actions,
-        )
+        self._to_action_space = self._fit_to_action_space()
         return TrajectoryRecorder(
             num_steps=self.config.get_rollout_fragment_length(self.worker_index),
             num_envs=self.num_envs,
             frame_size=math.prod(self.env.single_observation_space.shape),
-            action_size=math.prod(space.shape),
+            action_size=math.prod(self.env.single_action_space.shape),
             num_stacked_states=self.config.num_stacked_states,
             gamma=self.config.gamma,
             num_repeated=self.config.num_repeated_steps,
+        )
+
+    def _fit_to_action_space(self) -> Callable[[NDArray], NDArray]:
+        return to_action_space(
+            self.env.single_action_space,
+            normalize=self.config.normalize_actions,
+            clip=self.config.clip_actions,
         )
 
     def _spread_seed(self) -> int | None:

@@ -190,6 +190,40 @@ def test_the_runner_reports_what_rllibs_runner_reports(ray_session):
     assert fast[NUM_ENV_STEPS_SAMPLED_LIFETIME].peek() < 6 * 15
 
 
+@pytest.mark.parametrize(("k", "shape"), [(1, (2,)), (4, (2,)), (4, (2, 3))])
+def test_evaluation_plays_the_episodes_of_rllibs_loop(k, shape):
+    def evaluate(config):
+        evaluation = config.get_evaluation_config_object()
+        spy = Spy(evaluation)
+        # The second evaluation has the episodes of the first, as RLlib's has.
+        spy.sample(num_episodes=2, explore=False)
+        episodes = spy.sample(num_episodes=5, explore=False)
+        return episodes, spy.runner.get_metrics()
+
+    config = counting_config(k, shape=shape)
+    episodes, metrics = evaluate(config)
+    by_rllib, metrics_by_rllib = evaluate(with_episodes(config.copy(copy_frozen=False)))
+    assert len(episodes) == len(by_rllib) == 5
+    for ours, theirs in zip(episodes, by_rllib, strict=True):
+        assert len(ours) == len(theirs) > 1
+        np.testing.assert_array_equal(
+            ours.get_observations(), theirs.get_observations()
+        )
+        np.testing.assert_array_equal(ours.get_actions(), theirs.get_actions())
+        np.testing.assert_array_equal(ours.get_rewards(), theirs.get_rewards())
+        assert ours.is_terminated == theirs.is_terminated
+        assert ours.get_infos() == theirs.get_infos()
+    for key in (
+        "episode_return_mean",
+        "episode_len_mean",
+        "episode_return_min",
+        ACTION_SMOOTHNESS,
+        "num_episodes",
+        "num_env_steps_sampled",
+    ):
+        assert metrics[key].peek() == metrics_by_rllib[key].peek(), key
+
+
 def test_evaluation_steps_gymnasium_envs_one_at_a_time(ray_session):
     config = small_config("Hopper-v5").env_runners(vector_backend="envpool")
     evaluation = config.get_evaluation_config_object()
