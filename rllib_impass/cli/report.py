@@ -20,11 +20,11 @@ DEFAULT_OUT = "report"
 
 
 def report(
-    folders: Annotated[
+    places: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="DIR...",
-            help="Run folders, or folders of these.",
+            help="Run folders, folders of these, or the results.csv of other reports.",
             show_default=False,
         ),
     ] = None,
@@ -54,35 +54,38 @@ def report(
     Examples:
       rllib report ~/ray_results/hopper-impass
       rllib report runs/a runs/b --out comparison --threshold Hopper-v5=1500
+      rllib report earlier/results.csv runs --out all
       rllib report --wandb me/my-project
     """
     with one_line_errors():
         if wandb is not None:
             out = out or Path(DEFAULT_OUT)
-            report_on_wandb(wandb, folders or [], out, dry_run=dry_run)
+            report_on_wandb(wandb, places or [], out, dry_run=dry_run)
             return
         if dry_run:
             raise UsageError("--dry-run does nothing without --wandb ENTITY/PROJECT")
-        if not folders:
+        if not places:
             raise UsageError("give the folder of a run, or --wandb ENTITY/PROJECT")
-        show_report(folders, out, _thresholds(threshold or []), Console())
+        if out is None and places[0].is_file():
+            raise UsageError(f"{places[0]} is a file: say with --out where to write")
+        show_report(places, out, _thresholds(threshold or []), Console())
 
 
 def show_report(
-    folders: list[Path],
+    places: list[Path],
     out: Path | None,
     thresholds: dict[str, float],
     console: Console,
 ) -> None:
     """Writes the page, and says in short what is on it."""
-    target = folders[0] / DEFAULT_OUT if out is None else out
+    target = places[0] / DEFAULT_OUT if out is None else out
     with console.status("reading") as status:
         # Late: numpy and matplotlib take a second, and `--help` should not.
         from rllib_impass.reports.errors import ReportError
         from rllib_impass.reports.report import PAGE, write_report
 
         try:
-            made = write_report(folders, target, thresholds, status.update)
+            made = write_report(places, target, thresholds, status.update)
         except ReportError as error:
             raise UsageError(str(error)) from None
     console.print(_summary(made))

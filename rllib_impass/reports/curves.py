@@ -8,7 +8,7 @@ import numpy as np
 
 from rllib_impass.reports.number_format import compact, duration_unit, tick
 from rllib_impass.reports.panels import Panel
-from rllib_impass.reports.results import Array
+from rllib_impass.reports.run import Array
 from rllib_impass.reports.scores import Group
 from rllib_impass.reports.statistics import bootstrap_band
 from rllib_impass.reports.style import INK, MUTED

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rllib_impass.reports.results import Run
+    from rllib_impass.reports.run import Run
 
 # As papers write what Python cannot.
 DISPLAY_NAMES = {"IMPALANoSS": "IMPALA-noSS", "ApexDPG": "Ape-X DPG"}

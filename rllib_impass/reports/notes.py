@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from rllib_impass.reports.number_format import compact
-from rllib_impass.reports.results import Results
+from rllib_impass.reports.run import Results
 from rllib_impass.reports.scores import Group
 from rllib_impass.reports.statistics import FEW_RUNS
 

@@ -1,19 +1,17 @@
 """Writes a report: a page, figures, tables."""
 
-import csv
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rllib_impass.reports.errors import ReportError
 from rllib_impass.reports.html import RULES, to_html
 from rllib_impass.reports.panels import save_plot
-from rllib_impass.reports.results import read_runs, tidy_rows
+from rllib_impass.reports.results import read_runs
 from rllib_impass.reports.scores import THRESHOLDS, score_rows
 from rllib_impass.reports.sections import Report, make_report
 from rllib_impass.reports.style import FORMATS
 from rllib_impass.reports.tables import to_markdown
+from rllib_impass.reports.tidy_csv import tidy_rows, write_csv
 
 PAGE = "index.html"
 # What tells a report from a folder with anything else in it.
@@ -23,25 +21,26 @@ OnProgress = Callable[[str], None]
 
 
 def write_report(
-    folders: Sequence[Path],
+    places: Sequence[Path],
     out: Path,
     thresholds: Mapping[str, float] | None = None,
     on_progress: OnProgress = lambda text: None,
 ) -> Report:
-    """Reads run folders and writes what they came to.
+    """Reads runs and writes what they came to.
 
     Args:
-        folders: trials, experiments, or folders of experiments.
+        places: trials, experiments, folders of experiments, or the `results.csv` of
+            other reports.
         out: where to write; missing, empty, or an older report.
         thresholds: by environment, the return to be reached; wins over the defaults.
         on_progress: told what is being done.
 
     Raises:
-        ReportError: if a folder holds no trial, or if `out` holds something else.
+        ReportError: if a place holds no run, or if `out` holds something else.
     """
     refuse_foreign(out)
     results = read_runs(
-        folders, lambda done, all_: on_progress(f"reading run {done + 1} of {all_}")
+        places, lambda done, all_: on_progress(f"reading run {done + 1} of {all_}")
     )
     report = make_report(results, THRESHOLDS | dict(thresholds or {}))
     figures = _prepare(out)
@@ -49,8 +48,8 @@ def write_report(
         on_progress(f"drawing figure {number} of {len(report.plots)}")
         save_plot(plot, figures)
     on_progress("writing the page")
-    _write_csv(tidy_rows(results.runs), out / "results.csv")
-    _write_csv(score_rows(report.scores), out / "scores.csv")
+    write_csv(tidy_rows(results.runs), out / "results.csv")
+    write_csv(score_rows(report.scores), out / "scores.csv")
     (out / "report.md").write_text(to_page_markdown(report))
     (out / PAGE).write_text(to_html(report))
     return report
@@ -98,17 +97,3 @@ def _prepare(out: Path) -> Path:
         for file in figures.glob(f"*{ending}"):
             file.unlink()
     return figures
-
-
-def _write_csv(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
-    with file.open("w", newline="") as lines:
-        writer = csv.DictWriter(lines, fieldnames=list(rows[0]))
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({key: _cell(value) for key, value in row.items()})
-
-
-def _cell(value: Any) -> Any:
-    """Nothing where nothing is known."""
-    is_unknown = isinstance(value, float) and not math.isfinite(value)
-    return None if is_unknown else value

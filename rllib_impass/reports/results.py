@@ -1,21 +1,19 @@
-"""Run folders as a tidy table: one row for each run and result."""
+"""Reads runs: from the folders that Tune left, or from the tables of reports."""
 
-import dataclasses
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rllib_impass.reports.labels import label_runs
+from rllib_impass.reports.run import KEYS, Array, Results, Run
 from rllib_impass.reports.run_folders import (
     PARAMS_FILE,
     RECORD_FILE,
     JsonDict,
-    Status,
     TrialState,
     find_trials,
     last_error,
@@ -25,99 +23,31 @@ from rllib_impass.reports.run_folders import (
     recommendations,
     status_of,
 )
-
-Array = NDArray[np.float64]
+from rllib_impass.reports.tidy_csv import is_table, read_table
 
 STEPS_KEY = "num_env_steps_sampled_lifetime"
 # The former leaves evaluations out; only comparisons measure it.
 CLOCKS = {"training": "time_training_s", "total": "time_total_s"}
-# What is read of each result, by the name of its column.
-KEYS = {
-    "training_return": "env_runners/episode_return_mean",
-    "evaluation_return": "evaluation/env_runners/episode_return_mean",
-    "training_smoothness": "env_runners/action_smoothness",
-    "evaluation_smoothness": "evaluation/env_runners/action_smoothness",
-    "policy_lag": "learners/default_policy/policy_lag_mean",
-}
-COLUMNS = ("env_steps", "time_s", *KEYS, "env_steps_per_s")
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """One trial.
-
-    Attributes:
-        folder: where it lies.
-        label: what figures call it; runs that share it are seeds of the same thing.
-        algorithm: the name of its class.
-        env: the environment's name.
-        seed: its seed, if one was set.
-        num_env_runners: how many actors it has.
-        num_stacked_states: how many states its policy sees; None where it cannot stack.
-        status: how it ended.
-        error: what it crashed with.
-        clock: "training" if ``time_s`` leaves evaluations out, else "total".
-        points: the columns of its results, in order of env steps; NaN where a result
-            lacks something.
-    """
-
-    folder: Path
-    label: str | None
-    algorithm: str
-    env: str
-    seed: int | None
-    num_env_runners: int | None
-    num_stacked_states: int | None
-    status: Status
-    error: str | None
-    clock: str
-    points: Mapping[str, Array]
-
-    @property
-    def name(self) -> str:
-        """Experiment and trial, without the rest of the path."""
-        folder = self.folder.absolute()
-        return f"{folder.parent.name}/{folder.name}"
-
-    def series(self, x: str, y: str) -> tuple[Array, Array]:
-        """Two columns where both are known."""
-        xs, ys = self.points[x], self.points[y]
-        is_known = np.isfinite(xs) & np.isfinite(ys)
-        return xs[is_known], ys[is_known]
-
-    def known(self, column: str) -> Array:
-        """A column where it is known."""
-        values = self.points[column]
-        return values[np.isfinite(values)]
-
-
-@dataclasses.dataclass(frozen=True)
-class Results:
-    """All that a report is made of.
-
-    Attributes:
-        runs: every trial, crashed ones included.
-        recommendations: what actor studies recommend.
-        num_never_started: trials that wait for their turn.
-    """
-
-    runs: Sequence[Run]
-    recommendations: Sequence[str]
-    num_never_started: int
 
 
 def read_runs(
-    folders: Sequence[Path], on_progress: Callable[[int, int], None] | None = None
+    places: Sequence[Path], on_progress: Callable[[int, int], None] | None = None
 ) -> Results:
-    """Reads run folders.
+    """Reads runs.
+
+    A run that is in a folder and in a table is that of the folder, which may have gone
+    on since the table was made.
 
     Args:
-        folders: trials, experiments, or folders of experiments.
+        places: trials, experiments, folders of experiments, or the `results.csv` of
+            reports.
         on_progress: told how many trials of how many have been read.
 
     Raises:
-        ReportError: if one of the folders holds no trial.
+        ReportError: if one of the places holds no run.
     """
+    tables = [place for place in places if is_table(place)]
+    folders = [place for place in places if place not in tables]
     trials = find_trials(folders)
     experiments = dict.fromkeys(trial.parent for trial in trials)
     states = {folder: read_states(folder) for folder in experiments}
@@ -126,34 +56,31 @@ def read_runs(
         if on_progress is not None:
             on_progress(number, len(trials))
         runs.append((trial, _read_run(trial, states[trial.parent].get(trial.name))))
-    places = {folder: number for number, folder in enumerate(experiments)}
+    places_of = {folder: number for number, folder in enumerate(experiments)}
 
-    def place(pair: tuple[Path, Run]) -> tuple[int, int]:
+    def place_of(pair: tuple[Path, Run]) -> tuple[int, int]:
         state = states[pair[0].parent].get(pair[0].name)
-        return places[pair[0].parent], -1 if state is None else state.number
+        return places_of[pair[0].parent], -1 if state is None else state.number
 
-    ordered = [run for _, run in sorted(runs, key=place)]
+    ordered = [run for _, run in sorted(runs, key=place_of)]
     known = [s for by_folder in states.values() for s in by_folder.values()]
     waiting = [s for s in known if s.status == "PENDING" and not s.folder]
-    return Results(label_runs(ordered), recommendations(trials, folders), len(waiting))
+    return Results(
+        label_runs(_with_tables(ordered, tables)),
+        recommendations(trials, folders),
+        len(waiting),
+    )
 
 
-def tidy_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """A row for each run and result; a run without results has one, without figures."""
-    rows = []
-    for run in runs:
-        about = describe(run)
-        columns = [run.points[name].tolist() for name in COLUMNS]
-        points = list(zip(*columns, strict=True)) or [(math.nan,) * len(COLUMNS)]
-        rows += [about | dict(zip(COLUMNS, point, strict=True)) for point in points]
-    return rows
-
-
-def describe(run: Run) -> dict[str, Any]:
-    """What all rows of a run have in common."""
-    names = ("label", "algorithm", "env", "seed", "num_env_runners")
-    about = {name: getattr(run, name) for name in (*names, "num_stacked_states")}
-    return about | {"run": run.name, "status": run.status, "clock": run.clock}
+def _with_tables(runs: Sequence[Run], tables: Sequence[Path]) -> list[Run]:
+    """Runs of folders after those of tables, each once."""
+    of_folders = {run.name for run in runs}
+    of_tables: dict[str, Run] = {}
+    for table in tables:
+        for run in read_table(table):
+            if run.name not in of_folders:
+                of_tables.setdefault(run.name, run)
+    return [*of_tables.values(), *runs]
 
 
 def _read_run(trial: Path, state: TrialState | None) -> Run:

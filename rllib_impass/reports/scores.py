@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from rllib_impass.reports import statistics
-from rllib_impass.reports.results import Run, describe
+from rllib_impass.reports.run import Run
 from rllib_impass.reports.statistics import Estimate
+from rllib_impass.reports.tidy_csv import describe
 
 # Return of a random policy and of a good one, by which scores are normalised.
 REFERENCE_RETURNS = {
@@ -217,7 +218,6 @@ def score_rows(scores: Sequence[RunScore]) -> list[dict[str, Any]]:
             "threshold": score.threshold,
             "env_steps_to_threshold": steps,
             "time_s_to_threshold": seconds,
-            "error": run.error,
         }
         rows.append(describe(run) | figures)
     return rows

@@ -8,7 +8,7 @@ from rllib_impass.reports import scores as scoring
 from rllib_impass.reports.curves import curve_panels
 from rllib_impass.reports.notes import facts, notes, title
 from rllib_impass.reports.panels import Panel, Plot
-from rllib_impass.reports.results import Results
+from rllib_impass.reports.run import Results
 from rllib_impass.reports.scores import Group, RunScore
 from rllib_impass.reports.style import colours
 from rllib_impass.reports.tables import Table

@@ -17,6 +17,8 @@ BAD = [
     (["runs", "--wandb", "me/project"], "leave out the folders"),
     (["--wandb", "me/project", "--dry-run"], "give the folders of runs"),
     (["--out", "here"], "give the folder of a run"),
+    (["full/file"], "full/file is a file: say with --out where to write"),
+    (["full/other.csv", "--out", "there"], "give the results.csv of a report"),
 ]
 
 
@@ -28,7 +30,12 @@ def commands(tmp_path_factory):
     (folder / "empty").mkdir()
     (folder / "full").mkdir()
     (folder / "full" / "file").write_text("")
-    good = [["runs"], ["runs", "--out", "here", "--threshold", "Hopper-v5=100"]]
+    (folder / "full" / "other.csv").write_text("a,b\n1,2\n")
+    good = [
+        ["runs"],
+        ["runs", "--out", "here", "--threshold", "Hopper-v5=100"],
+        ["runs/report/results.csv", "--out", "again"],
+    ]
     words = [["report", *words] for words in (*(w for w, _ in BAD), *good)]
     return rllib_many(words, cwd=folder), folder
 
@@ -40,7 +47,7 @@ def test_bad_input_is_one_line_and_exit_code_2(commands, number):
 
 def test_the_end_says_what_came_out_and_where_it_is(commands):
     results, folder = commands
-    done = results[-2]
+    done = results[-3]
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     page = folder / "runs" / "report" / "index.html"
@@ -54,9 +61,17 @@ def test_the_end_says_what_came_out_and_where_it_is(commands):
 
 def test_a_folder_and_a_threshold_of_ones_own(commands):
     results, folder = commands
-    assert results[-1].returncode == 0, results[-1].stderr
+    assert results[-2].returncode == 0, results[-2].stderr
     assert "return of 100" in (folder / "here" / "report.md").read_text()
     assert (folder / "full" / "file").read_text() == ""
+
+
+def test_the_table_of_a_report_gives_the_same_report(commands):
+    results, folder = commands
+    assert results[-1].returncode == 0, results[-1].stderr
+    for name in ("results.csv", "scores.csv"):
+        first = (folder / "runs" / "report" / name).read_text()
+        assert (folder / "again" / name).read_text() == first
 
 
 def test_a_run_that_was_just_trained(tmp_path):

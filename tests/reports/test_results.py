@@ -1,5 +1,6 @@
 """Run folders are read as they are, whatever happened to the runs."""
 
+import dataclasses
 import json
 import math
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 
 from rllib_impass.reports.errors import ReportError
-from rllib_impass.reports.results import COLUMNS, read_runs, tidy_rows
+from rllib_impass.reports.results import read_runs
+from rllib_impass.reports.run import COLUMNS
+from rllib_impass.reports.tidy_csv import tidy_rows, write_csv
 from synthetic_runs import CRASH, Experiment, learning, result
 
 ROWS = [result(1_000 * n, 2.0 * n, 10.0 * n) for n in range(1, 6)]
@@ -204,3 +207,60 @@ def test_rows_of_the_tidy_table_are_results(tmp_path):
     ]
     expected = [row["evaluation"]["env_runners"]["episode_return_mean"] for row in rows]
     np.testing.assert_array_equal([row["evaluation_return"] for row in tidy], expected)
+
+
+def write_results(folder, runs):
+    file = folder / "results.csv"
+    write_csv(tidy_rows(runs), file)
+    return file
+
+
+def test_a_table_gives_back_the_runs_it_was_made_of(tmp_path):
+    made = Experiment(tmp_path / "made", run="IMPASS")
+    made.add("IMPASS", "Hopper-v5", 0, learning(3_000.0))
+    gaps = [ROWS[0], result(2_000, 4.0, math.nan), ROWS[2]]
+    made.add("D4PG", "Hopper-v5", None, gaps, status="ERROR", error=CRASH)
+    made.add("IMPALANoSS", "Hopper-v5", 1, [], status="ERROR", error=CRASH)
+    made.write()
+    runs = read_runs([tmp_path]).runs
+    again = read_runs([write_results(tmp_path, runs)]).runs
+    assert len(again) == 3
+    for ours, theirs in zip(again, runs, strict=True):
+        for field in dataclasses.fields(theirs):
+            if field.name not in ("folder", "points"):
+                name = field.name
+                assert getattr(ours, name) == getattr(theirs, name), name
+        assert ours.name == theirs.name
+        for column in COLUMNS:
+            np.testing.assert_array_equal(ours.points[column], theirs.points[column])
+    assert again[2].error is not None
+
+
+def test_a_run_that_went_on_is_taken_from_its_folder(tmp_path):
+    experiment_with(tmp_path, ROWS[:2])
+    table = write_results(tmp_path, read_runs([tmp_path]).runs)
+    trial = experiment_with(tmp_path / "later")
+    for places in ([table, trial], [trial, table]):
+        (run,) = read_runs(places).runs
+        assert run.points["env_steps"].tolist() == [1_000, 2_000, 3_000, 4_000, 5_000]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("a,b\n1,2\n", "lacks the column 'label'"), ("", "lacks the column 'label'")],
+)
+def test_a_table_of_something_else_is_refused(tmp_path, content, says):
+    file = tmp_path / "other.csv"
+    file.write_text(content)
+    with pytest.raises(ReportError, match=says):
+        read_runs([file])
+
+
+def test_a_damaged_table_is_refused_with_the_line(tmp_path):
+    experiment_with(tmp_path)
+    file = write_results(tmp_path, read_runs([tmp_path]).runs)
+    lines = file.read_text().splitlines()
+    lines[3] = lines[3].replace("3000.0", "three")
+    file.write_text("\n".join(lines))
+    with pytest.raises(ReportError, match=r"line 6: .*'three'"):
+        read_runs([file])
