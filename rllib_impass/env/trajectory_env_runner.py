@@ -19,11 +19,10 @@ from ray.rllib.env.env_runner import (
 )
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import ENV_STEP_TIMER, RLMODULE_INFERENCE_TIMER
 
-from rllib_impass.env.episode_player import play_episode
+from rllib_impass.env.episodes import ReturnsSoFar, is_finite, play_episode
 from rllib_impass.env.trajectory import Trajectory
 from rllib_impass.env.trajectory_recorder import TrajectoryRecorder
 from rllib_impass.env.vector_envs import (
@@ -32,14 +31,13 @@ from rllib_impass.env.vector_envs import (
     drop_infos,
     to_action_space,
 )
-from rllib_impass.ops.returns import discounted_returns, mean_abs_second_difference
+from rllib_impass.ops.returns import action_smoothness, mean_abs_second_difference
 
 logger = logging.getLogger(__name__)
 
 ACTION_SMOOTHNESS = "action_smoothness"
 NUM_NONFINITE_COLUMNS = "num_nonfinite_columns_lifetime"
 NUM_NONFINITE_ACTIONS = "num_nonfinite_actions_lifetime"
-RETURNS_SO_FAR = "returns_so_far"
 
 # What RLlib makes of seed 0 for evaluation. Every evaluation starts from its seed, so
 # that policies are compared on the same episodes, even if training itself has no seed.
@@ -61,7 +59,7 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
     def __init__(self, *, config: AlgorithmConfig, **kwargs: Any) -> None:
         self._num_env_builds = self._num_env_failures = 0
         self._env_is_suspect = False
-        self._episode_return_carry: dict[str, float] = {}
+        self._returns_so_far = ReturnsSoFar(config.gamma)
         super().__init__(config=config, **kwargs)
         # None where RLlib's episodes are sampled.
         self._recorder: TrajectoryRecorder | None = None
@@ -75,7 +73,7 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
     @override(SingleAgentEnvRunner)
     def make_env(self) -> None:
         self._num_env_builds += 1
-        self._episode_return_carry.clear()
+        self._returns_so_far.forget()
         env, mode = self.config.env, self.config.gym_env_vectorize_mode
         self._seed = self._spread_seed()
         if self.config.choose_backend().name == "envpool":
@@ -330,43 +328,18 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
         self, episodes: list[SingleAgentEpisode]
     ) -> list[SingleAgentEpisode]:
         """What the recorder does for Trajectories, for RLlib's episodes."""
-        finite = [episode for episode in episodes if self._is_finite(episode)]
+        k = self.config.num_stacked_states
+        finite = [episode for episode in episodes if is_finite(episode, k)]
         for episode in finite:
-            actions = np.clip(episode.get_actions(), -1.0, 1.0)
-            actions = actions.reshape(len(episode), 1, -1)
-            ages = np.arange(len(episode))[:, None]
-            self._log_smoothness(mean_abs_second_difference(actions, ages))
+            self._log_smoothness(action_smoothness(episode.get_actions()))
             if not self.config.in_evaluation:
-                self._add_returns_so_far(episode)
+                self._returns_so_far.add_to(episode)
         self._log_nonfinite(len(episodes) - len(finite))
         num_left_out = sum(map(len, episodes)) - sum(map(len, finite))
         if num_left_out:
             # RLlib has counted them already; the learner will not get them.
             self._increase_sampled_metrics(-num_left_out, 0)
         return finite
-
-    def _add_returns_so_far(self, episode: SingleAgentEpisode) -> None:
-        rewards = episode.get_rewards()[:, None]
-        carry = np.array([self._episode_return_carry.pop(episode.id_, 0.0)])
-        starts = np.zeros(rewards.shape, bool)
-        returns = discounted_returns(rewards, starts, carry, self.config.gamma)[:, 0]
-        if not episode.is_done:
-            self._episode_return_carry[episode.id_] = returns[-1]
-        episode.extra_model_outputs[RETURNS_SO_FAR] = InfiniteLookbackBuffer(
-            returns.astype(np.float32)
-        )
-
-    def _is_finite(self, episode: SingleAgentEpisode) -> bool:
-        """Whether a piece of episode, and the states its stacks reach back to, is."""
-        lookback = self.config.num_stacked_states - 1
-        columns = (
-            episode.get_observations(slice(-lookback, None), neg_index_as_lookback=True)
-            if lookback
-            else episode.get_observations(),
-            episode.get_rewards(),
-            episode.get_actions(),
-        )
-        return all(np.isfinite(column).all() for column in columns)
 
     def _log_smoothness(self, value: float) -> None:
         if math.isfinite(value):

@@ -20,7 +20,7 @@ from rllib_impass.experiments.checkpoint import (
 )
 from rllib_impass.experiments.errors import UsageError
 from rllib_impass.experiments.video import VideoRecorder
-from rllib_impass.ops.returns import mean_abs_second_difference
+from rllib_impass.ops.returns import action_smoothness
 
 SUCCESS_INFOS = ("is_success", "success")
 
@@ -213,11 +213,6 @@ def _action_smoothness(episodes: list[SingleAgentEpisode]) -> float | None:
     space = episodes[0].action_space
     if not isinstance(space, gym.spaces.Box) or space.dtype.kind != "f":
         return None
-    values = []
-    for episode in episodes:
-        actions = np.clip(episode.get_actions(), -1.0, 1.0)
-        actions = actions.reshape(len(episode), 1, -1)
-        ages = np.arange(len(episode))[:, None]
-        values.append(mean_abs_second_difference(actions, ages))
+    values = [action_smoothness(episode.get_actions()) for episode in episodes]
     finite = [value for value in values if math.isfinite(value)]
     return float(np.mean(finite)) if finite else None

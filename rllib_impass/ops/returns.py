@@ -1,4 +1,4 @@
-"""Discounted returns so far, whose spread is the natural scale of the rewards."""
+"""Discounted returns so far, whose spread scales rewards; how smooth actions are."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,3 +47,9 @@ def mean_abs_second_difference(
         return float("nan")
     second = actions[2:] - 2.0 * actions[1:-1] + actions[:-2]
     return float(np.abs(second[inside]).mean())
+
+
+def action_smoothness(actions: NDArray[np.floating]) -> float:
+    """How jerky the actions ``[T, ...]`` of one episode are, clipped to [-1, 1]."""
+    clipped = np.clip(actions, -1.0, 1.0).reshape(len(actions), 1, -1)
+    return mean_abs_second_difference(clipped, np.arange(len(actions))[:, None])

@@ -7,7 +7,11 @@ import pytest
 import torch
 
 from rllib_impass.ops.moments import Moments, batch_moments, merge_moments
-from rllib_impass.ops.returns import discounted_returns, mean_abs_second_difference
+from rllib_impass.ops.returns import (
+    action_smoothness,
+    discounted_returns,
+    mean_abs_second_difference,
+)
 
 
 def test_merged_moments_equal_those_of_all_samples_at_once():
@@ -59,6 +63,13 @@ def test_smoothness_is_the_mean_second_difference_inside_episodes():
     ages = np.array([0, 1, 2, 0, 1, 2]).reshape(6, 1)
     # |4 - 2 + 0| and |3 - 0 + 0|; triples over the reset do not count.
     assert mean_abs_second_difference(actions, ages) == pytest.approx(2.5)
+
+
+def test_smoothness_of_an_episode_is_of_what_its_actions_do():
+    # Both dimensions: |-1 - 2 + 1| and |0 - 0 + 0|; beyond 1 nothing happens.
+    actions = np.array([[1.0, 0.0], [1.0, 0.0], [-7.0, 0.0]])
+    assert action_smoothness(actions) == pytest.approx(1.0)
+    assert math.isnan(action_smoothness(actions[:2]))
 
 
 def test_smoothness_of_too_short_episodes_is_nan():

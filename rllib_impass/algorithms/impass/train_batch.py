@@ -9,8 +9,8 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
 
+from rllib_impass.env.episodes import RETURNS_SO_FAR
 from rllib_impass.env.trajectory import Trajectory
-from rllib_impass.env.trajectory_env_runner import RETURNS_SO_FAR
 from rllib_impass.ops.gaussian import means_and_sigmas
 from rllib_impass.ops.state_stack import stack_states
 

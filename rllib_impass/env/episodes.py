@@ -1,4 +1,4 @@
-"""Whole episodes from one env, for evaluation that takes no longer than it must."""
+"""RLlib's episodes: played for evaluation, and completed for the learner."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,12 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 
+from rllib_impass.ops.returns import discounted_returns
 from rllib_impass.ops.state_stack import stack_states
+
+RETURNS_SO_FAR = "returns_so_far"
 
 # Maps stacked states [1, k * d] to the policy's actions, and to those for the env.
 Act = Callable[[NDArray[np.float32]], tuple[NDArray, NDArray]]
@@ -53,3 +57,44 @@ def play_episode(
         frames[-1] = observations.reshape(1, -1)
         ages += 1
     return episode
+
+
+def is_finite(episode: SingleAgentEpisode, num_stacked_states: int) -> bool:
+    """Whether a piece of episode, and the states its stacks reach back to, is."""
+    lookback = num_stacked_states - 1
+    columns = (
+        episode.get_observations(slice(-lookback, None), neg_index_as_lookback=True)
+        if lookback
+        else episode.get_observations(),
+        episode.get_rewards(),
+        episode.get_actions(),
+    )
+    return all(np.isfinite(column).all() for column in columns)
+
+
+class ReturnsSoFar:
+    """Adds to pieces of episodes what their rewards came to since the first piece.
+
+    Args:
+        gamma: the discount.
+    """
+
+    def __init__(self, gamma: float) -> None:
+        self._gamma = gamma
+        self._carry: dict[str, float] = {}
+
+    def add_to(self, episode: SingleAgentEpisode) -> None:
+        """Adds the column RETURNS_SO_FAR to the next piece of an episode."""
+        rewards = episode.get_rewards()[:, None]
+        carry = np.array([self._carry.pop(episode.id_, 0.0)])
+        starts = np.zeros(rewards.shape, bool)
+        returns = discounted_returns(rewards, starts, carry, self._gamma)[:, 0]
+        if not episode.is_done:
+            self._carry[episode.id_] = returns[-1]
+        episode.extra_model_outputs[RETURNS_SO_FAR] = InfiniteLookbackBuffer(
+            returns.astype(np.float32)
+        )
+
+    def forget(self) -> None:
+        """Drops episodes that will not go on."""
+        self._carry.clear()
