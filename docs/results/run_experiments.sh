@@ -22,7 +22,7 @@ run_piece() {
   hopper-impass) compare "$1" 5 Hopper-v5 IMPASS ;;
   hopper-noss) compare "$1" 5 Hopper-v5 IMPALANoSS ;;
   hopper-d4pg) compare "$1" 5 Hopper-v5 D4PG ;;
-  hopper-ppo) compare "$1" 5 Hopper-v5 PPO ;;
+  hopper-ppo) compare "$1" 5 Hopper-v5 "$here/hopper_ppo.yaml" ;;
   swimmer-impass) compare "$1" 3 Swimmer-v5 IMPASS ;;
   swimmer-noss) compare "$1" 3 Swimmer-v5 IMPALANoSS ;;
   swimmer-d4pg) compare "$1" 3 Swimmer-v5 D4PG ;;
