@@ -1,6 +1,7 @@
 """RLlib's episodes: played for evaluation, and completed for the learner."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
@@ -17,6 +18,10 @@ RETURNS_SO_FAR = "returns_so_far"
 Act = Callable[[NDArray[np.float32]], tuple[NDArray, NDArray]]
 
 
+class EnvFailedError(Exception):
+    """Wraps what an env raised, to tell it from what a policy raises."""
+
+
 def play_episode(
     env: VectorEnv, act: Act, *, num_stacked_states: int, seed: int | None
 ) -> SingleAgentEpisode:
@@ -30,20 +35,23 @@ def play_episode(
         act: the policy.
         num_stacked_states: k.
         seed: of the env's random numbers; None goes on with them.
+
+    Raises:
+        EnvFailedError: from whatever the env raised.
     """
     episode = SingleAgentEpisode(
         observation_space=env.single_observation_space,
         action_space=env.single_action_space,
     )
-    observations, infos = env.reset(seed=seed)
+    observations, infos = _call(env.reset, seed=seed)
     episode.add_env_reset(observation=observations[0], infos=infos[0])
     frames = np.zeros((num_stacked_states, 1, observations[0].size), np.float32)
     frames[-1] = observations.reshape(1, -1)
     ages = np.zeros((1, 1), np.int32)
     while not episode.is_done:
         actions, actions_for_env = act(stack_states(frames, ages)[0])
-        observations, rewards, terminateds, truncateds, infos = env.step(
-            actions_for_env
+        observations, rewards, terminateds, truncateds, infos = _call(
+            env.step, actions_for_env
         )
         episode.add_env_step(
             observation=observations[0],
@@ -57,6 +65,13 @@ def play_episode(
         frames[-1] = observations.reshape(1, -1)
         ages += 1
     return episode
+
+
+def _call(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    try:
+        return method(*args, **kwargs)
+    except Exception as error:
+        raise EnvFailedError from error
 
 
 def is_finite(episode: SingleAgentEpisode, num_stacked_states: int) -> bool:

@@ -22,7 +22,12 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import ENV_STEP_TIMER, RLMODULE_INFERENCE_TIMER
 
-from rllib_impass.env.episodes import ReturnsSoFar, is_finite, play_episode
+from rllib_impass.env.episodes import (
+    EnvFailedError,
+    ReturnsSoFar,
+    is_finite,
+    play_episode,
+)
 from rllib_impass.env.trajectory import Trajectory
 from rllib_impass.env.trajectory_recorder import TrajectoryRecorder
 from rllib_impass.env.vector_envs import (
@@ -198,8 +203,8 @@ class TrajectoryEnvRunner(SingleAgentEnvRunner):
                     num_stacked_states=self.config.num_stacked_states,
                     seed=seed,
                 )
-            except Exception as error:
-                self._rebuild_env(error)
+            except EnvFailedError as error:
+                self._rebuild_env(error.__cause__)
                 continue
             episodes.append(episode.to_numpy() if self.episodes_to_numpy else episode)
         # As RLlib does: the next ones start from the seed again.

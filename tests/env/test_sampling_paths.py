@@ -6,6 +6,7 @@ import torch
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
+from ray.rllib.env.env_runner import NUM_ENV_STEP_FAILURES_LIFETIME
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 
 from configs import small_config
@@ -190,6 +191,12 @@ def test_the_runner_reports_what_rllibs_runner_reports(ray_session):
     assert fast[NUM_ENV_STEPS_SAMPLED_LIFETIME].peek() < 6 * 15
 
 
+def evaluation_runner(config):
+    evaluation = config.get_evaluation_config_object()
+    evaluation.validate()
+    return TrajectoryEnvRunner(config=evaluation, worker_index=0)
+
+
 @pytest.mark.parametrize(("k", "shape"), [(1, (2,)), (4, (2,)), (4, (2, 3))])
 def test_evaluation_plays_the_episodes_of_rllibs_loop(k, shape):
     def evaluate(config):
@@ -226,13 +233,40 @@ def test_evaluation_plays_the_episodes_of_rllibs_loop(k, shape):
 
 def test_evaluation_steps_gymnasium_envs_one_at_a_time(ray_session):
     config = small_config("Hopper-v5").env_runners(vector_backend="envpool")
-    evaluation = config.get_evaluation_config_object()
-    evaluation.validate()
-    runner = TrajectoryEnvRunner(config=evaluation, worker_index=0)
+    runner = evaluation_runner(config)
     assert runner.num_envs == 1
     assert "EnvPool" not in repr(runner.env.unwrapped)
     episodes = runner.sample(num_episodes=2, explore=False)
     assert sum(e.is_done for e in episodes) == 2
+
+
+def test_evaluation_goes_on_with_a_rebuilt_env(tmp_path):
+    marker = tmp_path / "raised"
+    config = small_config(FaultyEnv, fault="raise", at_step=30, marker=str(marker))
+    config.fault_tolerance(restart_failed_sub_environments=True)
+    runner = evaluation_runner(config)
+    episodes = runner.sample(num_episodes=4, explore=False)
+    assert marker.exists()
+    assert [len(episode) for episode in episodes] == [20] * 4
+    assert runner.get_metrics()[NUM_ENV_STEP_FAILURES_LIFETIME].peek() == 1
+
+
+def test_evaluation_of_an_env_that_always_fails_ends():
+    config = small_config(FaultyEnv, fault="raise", at_step=5)
+    config.fault_tolerance(restart_failed_sub_environments=True)
+    with pytest.raises(RuntimeError, match="failed 3 times within one fragment"):
+        evaluation_runner(config).sample(num_episodes=1, explore=False)
+
+
+def test_a_policy_that_raises_is_not_taken_for_an_env_that_fails():
+    runner = evaluation_runner(small_config(CountingEnv))
+
+    def forward(batch):
+        raise ArithmeticError("the policy is broken")
+
+    runner.module.forward_inference = forward
+    with pytest.raises(ArithmeticError, match="the policy is broken"):
+        runner.sample(num_episodes=1, explore=False)
 
 
 def test_runners_start_from_different_states(ray_session):
