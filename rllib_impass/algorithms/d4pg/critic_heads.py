@@ -5,9 +5,6 @@ from torch import Tensor, nn
 
 from rllib_impass.ops import categorical
 
-# Of the support: how far from 0 a critic's first values are spread.
-_FIRST_SPREAD = 0.05
-
 
 class CategoricalHead(nn.Module):
     """D4PG: probabilities of evenly spaced returns (Barth-Maron et al., appendix A).
@@ -24,16 +21,6 @@ class CategoricalHead(nn.Module):
         atoms = torch.linspace(v_min, v_max, num_atoms)
         # Of the config, not of the weights.
         self.register_buffer("atoms", atoms, persistent=False)
-
-    def first_outputs(self) -> Tensor:
-        """Logits, ``[N]``, of returns near 0, or near the end that is nearest to it.
-
-        Equal ones would mean the middle of the support, however far above all returns
-        that is; and a target only forgets it by gamma ** n at a time.
-        """
-        low, high = self.atoms[0], self.atoms[-1]
-        distance = (self.atoms - self.atoms.new_zeros(()).clamp(low, high)).abs()
-        return -distance / (_FIRST_SPREAD * (high - low))
 
     def mean(self, outputs: Tensor) -> Tensor:
         """``Q = E[Z]``, ``[B, N]`` to ``[B]``."""
@@ -65,10 +52,6 @@ class ScalarHead(nn.Module):
     """Ape-X DPG: the expected return itself."""
 
     num_outputs = 1
-
-    def first_outputs(self) -> Tensor:
-        """A return of 0, ``[1]``."""
-        return torch.zeros(1)
 
     def mean(self, outputs: Tensor) -> Tensor:
         """``Q``, ``[B, 1]`` to ``[B]``."""

@@ -67,10 +67,7 @@ class D4PGRLModule(TorchRLModule, InferenceOnlyAPI):
         )
         hiddens = list(config["critic_hiddens"])
         self.critic = Critic(state_size, action_size, hiddens)
-        last = _small_linear(hiddens[-1], self.head.num_outputs)
-        with torch.no_grad():
-            last.bias.copy_(self.head.first_outputs())
-        self.critic.body.append(last)
+        self.critic.body.append(_small_linear(hiddens[-1], self.head.num_outputs))
         self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
         self.target_critic = copy.deepcopy(self.critic).requires_grad_(False)
 
