@@ -10,12 +10,12 @@ from ray.rllib.env.env_runner import NUM_ENV_STEP_FAILURES_LIFETIME
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 
 from configs import small_config
-from rllib_impass.env.trajectory import Trajectory
-from rllib_impass.env.trajectory_env_runner import (
+from rllib_impass.env.episode_env_runner import (
     ACTION_SMOOTHNESS,
     NUM_NONFINITE_COLUMNS,
-    TrajectoryEnvRunner,
 )
+from rllib_impass.env.trajectory import Trajectory
+from rllib_impass.env.trajectory_env_runner import TrajectoryEnvRunner
 from toy_envs import CountingEnv, FaultyEnv
 
 
