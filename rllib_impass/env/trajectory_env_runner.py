@@ -46,34 +46,20 @@ class TrajectoryEnvRunner(EpisodeEnvRunner):
             drop_infos(self.env)
 
     @override(EpisodeEnvRunner)
-    def _sample(
-        self,
-        *,
-        num_timesteps: int | None = None,
-        num_episodes: int | None = None,
-        explore: bool,
-        random_actions: bool = False,
-        force_reset: bool = False,
-    ) -> list[Trajectory] | list[SingleAgentEpisode]:
+    def _sample(self, **kwargs: Any) -> list[Trajectory] | list[SingleAgentEpisode]:
         if self._recorder is None:
-            return super()._sample(
-                num_timesteps=num_timesteps,
-                num_episodes=num_episodes,
-                explore=explore,
-                random_actions=random_actions,
-                force_reset=force_reset,
-            )
+            return super()._sample(**kwargs)
         if (
-            num_timesteps != self.config.steps_per_sample
-            or random_actions
-            or not explore
+            kwargs.get("num_timesteps") != self.config.steps_per_sample
+            or kwargs.get("random_actions")
+            or not kwargs["explore"]
         ):
             raise ValueError(
                 "an env runner that trains samples one fragment of "
                 f"{self.config.steps_per_sample} steps, with exploration; use "
                 "`algorithm.evaluate()` for anything else"
             )
-        if force_reset or self._needs_initial_reset:
+        if kwargs.get("force_reset") or self._needs_initial_reset:
             self._reset_recorder()
         return [self._sample_trajectory()]
 

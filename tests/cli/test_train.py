@@ -254,7 +254,9 @@ def test_an_env_that_cannot_make_a_step_starts_nothing(trained):
 def test_a_failed_trial_says_why_and_is_exit_code_1(trained):
     done = trained[0]["late"]
     assert done.returncode == 1, done.stderr
-    assert "failed: OSError: a cable came loose" in done.stdout
+    # Which env it was, and what that raised; a line too long is folded.
+    why = "env=<class 'my_envs.Late'> failed: OSError('a cable came loose')"
+    assert f"failed: RuntimeError: {why}" in " ".join(done.stdout.split())
     assert "error.txt" in done.stdout
     assert done.stdout.rstrip().endswith("--experiment-name own-2 --resume")
 
