@@ -28,7 +28,7 @@ def play_episode(
     """Plays one episode.
 
     The episode is RLlib's own; what is left out are its connectors and its timers,
-    which take twice as long as the env and the policy together.
+    which take nearly twice as long as the env and the policy together.
 
     Args:
         env: a vector env of one env, with a list of infos.

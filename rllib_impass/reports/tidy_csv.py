@@ -71,9 +71,10 @@ def read_table(file: Path) -> list[Run]:
 
 
 def _to_run(file: Path, name: str, rows: Iterable[Mapping[str, str]]) -> Run:
-    first, *rest = rows
+    rows = list(rows)
+    first = rows[0]
     # A run without results has a row all the same.
-    results = [row for row in (first, *rest) if row["env_steps"]]
+    results = [row for row in rows if row["env_steps"]]
     return Run(
         folder=file.parent / name,
         **{word: first[word] for word in _WORDS},
