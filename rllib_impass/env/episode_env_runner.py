@@ -154,7 +154,7 @@ class EpisodeEnvRunner(SingleAgentEnvRunner):
     @torch.inference_mode()
     def _play_episodes(self, num: int) -> list[SingleAgentEpisode]:
         """The episodes of RLlib's loop, bit for bit, in less than half its time."""
-        # For good, as in `_make_recorder`.
+        # For good: RLlib would switch modes before and after every forward pass.
         self.module.eval()
         forward, fit = self.module.forward_inference, self._fit_to_action_space()
 
