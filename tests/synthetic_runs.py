@@ -78,6 +78,7 @@ class Experiment:
         num_stacked_states=1,
         label=None,
         is_named=True,
+        varied=None,
     ):
         """Adds a trial of `rllib compare`, or, not named, of `rllib train`."""
         number = len(self._states)
@@ -103,6 +104,7 @@ class Experiment:
                 "trainable_name": algorithm,
                 "status": status,
                 "relative_logdir": trial.name,
+                "evaluated_params": varied,
             }
         )
         return trial

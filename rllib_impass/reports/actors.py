@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rllib_impass.reports.labels import label_without_actors
 from rllib_impass.reports.number_format import figure, tick
 from rllib_impass.reports.panels import Panel
 from rllib_impass.reports.scores import Group
@@ -15,22 +16,18 @@ if TYPE_CHECKING:
 def throughput_panels(
     groups: Sequence[Group], colours: Mapping[str, str]
 ) -> list[Panel]:
-    """Env steps per second against actors, for each algorithm that varies them."""
-    panels = []
-    for env in dict.fromkeys(group.env for group in groups):
-        on_env = [group for group in groups if group.env == env]
-        for algorithm in dict.fromkeys(group.runs[0].algorithm for group in on_env):
-            points = {
-                actors: group
-                for group in on_env
-                if group.runs[0].algorithm == algorithm
-                and (actors := group.runs[0].num_env_runners) is not None
-                and len(group.values("speed"))
-            }
-            if len(points) > 1:
-                title = f"{env}, {algorithm}"
-                panels.append(_panel(title, dict(sorted(points.items())), colours))
-    return panels
+    """Env steps per second against actors, for all that differs in nothing else."""
+    by_actors: dict[str, dict[int, Group]] = {}
+    for group in groups:
+        run = group.runs[0]
+        if run.num_env_runners is not None and len(group.values("speed")):
+            title = f"{group.env}, {label_without_actors(run)}"
+            by_actors.setdefault(title, {})[run.num_env_runners] = group
+    return [
+        _panel(title, dict(sorted(points.items())), colours)
+        for title, points in by_actors.items()
+        if len(points) > 1
+    ]
 
 
 def _panel(

@@ -26,6 +26,7 @@ from rllib_impass.reports.run_folders import (
 from rllib_impass.reports.tidy_csv import is_table, read_table
 
 STEPS_KEY = "num_env_steps_sampled_lifetime"
+_ITERATION = "training_iteration"
 # The former leaves evaluations out; only comparisons measure it.
 CLOCKS = {"training": "time_training_s", "total": "time_total_s"}
 
@@ -97,13 +98,14 @@ def _read_run(trial: Path, state: TrialState | None) -> Run:
     env = named.get("env") or config.get("env") or record.get("env") or "unknown env"
     status = status_of(trial, state, bool(last.get("done")))
     clock = "training" if any("training" in row for row in rows) else "total"
-    about = {name: named.get(name, config.get(name)) for name in _NUMBERS}
+    told = config | named | (config.get("settings") or {})
     return Run(
         folder=trial,
-        label=named.get("label"),
+        label="",
+        variant=_variant(named.get("label"), _short_name(algorithm), state),
         algorithm=_short_name(algorithm),
         env=_short_name(env),
-        **{name: _whole(value) for name, value in about.items()},
+        **{name: _whole(told.get(name)) for name in _NUMBERS},
         status=status,
         error=last_error(trial) if status == "crashed" else None,
         clock=clock,
@@ -112,6 +114,20 @@ def _read_run(trial: Path, state: TrialState | None) -> Run:
 
 
 _NUMBERS = ("seed", "num_env_runners", "num_stacked_states")
+# Told apart in ways of their own.
+_NO_VARIANTS = {"trial", "env", *_NUMBERS}
+
+
+def _variant(label: str | None, algorithm: str, state: TrialState | None) -> str | None:
+    """What sets a trial apart: its label, and what Tune varied."""
+    varied = {} if state is None else state.varied
+    named = {path.removeprefix("settings/"): value for path, value in varied.items()}
+    settings = [
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in named.items()
+        if name not in _NO_VARIANTS
+    ]
+    return ", ".join([label or algorithm, *settings]) if settings else label
 
 
 def _add_row(rows: list[JsonDict], result: JsonDict) -> None:
@@ -126,12 +142,22 @@ def _add_row(rows: list[JsonDict], result: JsonDict) -> None:
         steps = _number(result, f"env_runners/{STEPS_KEY}")
     if math.isnan(steps):
         return
-    while rows and rows[-1]["env_steps"] >= steps:
+    read = KEYS | CLOCKS | {_ITERATION: _ITERATION}
+    values = {name: _number(result, key) for name, key in read.items()}
+    row = {name: value for name, value in values.items() if math.isfinite(value)}
+    while rows and _is_redone(rows[-1], steps, values[_ITERATION]):
         rows.pop()
-    clocks = {clock: _number(result, key) for clock, key in CLOCKS.items()}
-    known = {clock: value for clock, value in clocks.items() if math.isfinite(value)}
-    values = {name: _number(result, key) for name, key in KEYS.items()}
-    rows.append({"env_steps": steps} | known | values)
+    if rows and rows[-1]["env_steps"] == steps:
+        rows[-1] |= row
+    else:
+        rows.append({"env_steps": steps} | row)
+
+
+def _is_redone(row: JsonDict, steps: float, iteration: float) -> bool:
+    """Whether a row is of a time to which a later result has gone back."""
+    # An iteration may also end without a new step.
+    is_next = iteration > row.get(_ITERATION, math.inf)
+    return row["env_steps"] > steps or (row["env_steps"] == steps and not is_next)
 
 
 def _points(rows: Sequence[JsonDict], clock: str) -> dict[str, Array]:

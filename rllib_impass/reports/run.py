@@ -29,6 +29,8 @@ class Run:
     Attributes:
         folder: where it lies, or lay when a table was made of it.
         label: what figures call it; runs that share it are seeds of the same thing.
+            It depends on what else there is, so that reading leaves it empty.
+        variant: what it was told that it is, or what Tune varied; None for neither.
         algorithm: the name of its class.
         env: the environment's name.
         seed: its seed, if one was set.
@@ -42,7 +44,8 @@ class Run:
     """
 
     folder: Path
-    label: str | None
+    label: str
+    variant: str | None
     algorithm: str
     env: str
     seed: int | None

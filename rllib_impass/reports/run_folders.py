@@ -33,12 +33,14 @@ class TrialState:
         number: its place among the trials of the experiment.
         trainable: the name of what it trains.
         status: as Tune calls it.
+        varied: the settings that Tune chose for it, by their path.
     """
 
     folder: str
     number: int
     trainable: str
     status: str
+    varied: JsonDict
 
 
 def find_trials(folders: Sequence[Path]) -> list[Path]:
@@ -73,11 +75,12 @@ def read_states(experiment: Path) -> dict[str, TrialState]:
             trial = json.loads(entry[0])
             folder = trial["relative_logdir"] or ""
             name, status = trial["trainable_name"], trial["status"]
+            varied = dict(trial.get("evaluated_params") or {})
         except (ValueError, KeyError, IndexError, TypeError):
             continue
         # A trial that waits has no folder yet.
         key = folder or f"trial {number}"
-        found[key] = TrialState(folder, number, name, status)
+        found[key] = TrialState(folder, number, name, status, varied)
     return found
 
 

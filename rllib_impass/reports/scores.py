@@ -172,9 +172,11 @@ def normalisation(groups: Sequence[Group]) -> dict[str, tuple[float, float, str]
     found = {}
     for env in dict.fromkeys(group.env for group in groups):
         pooled = np.concatenate([g.values("score") for g in groups if g.env == env])
+        if not len(pooled):
+            continue
         if env in REFERENCE_RETURNS:
             found[env] = (*REFERENCE_RETURNS[env], "reference returns")
-        elif len(pooled):
+        else:
             low, high = float(pooled.min()), float(pooled.max())
             found[env] = (low, high, "lowest and highest run here")
     return found

@@ -1,6 +1,7 @@
 """The tables of a report, as plain text cells: for the page and for Markdown."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -163,14 +164,21 @@ def _score_cells(group: Group) -> tuple[str, ...]:
 def _threshold_cells(group: Group) -> tuple[str, ...]:
     reached = [score.until_threshold for score in group.scores]
     number = sum(until is not None for until in reached)
-    steps = statistics.median_until([until and until[0] for until in reached])
-    seconds = statistics.median_until([until and until[1] for until in reached])
+    steps, seconds = ([until and until[axis] for until in reached] for axis in range(2))
     return (
         group.label,
         f"{number} of {len(reached)}",
-        "not reached" if steps is None else compact(steps),
-        "not reached" if seconds is None else duration(seconds),
+        _until_cell(steps, compact),
+        _until_cell(seconds, duration),
     )
+
+
+def _until_cell(needed: Sequence[float | None], form: Callable[[float], str]) -> str:
+    if any(value is not None and math.isnan(value) for value in needed):
+        # Runs without a clock.
+        return NOTHING
+    middle = statistics.median_until(needed)
+    return "not reached" if middle is None else form(middle)
 
 
 def _conduct_cells(group: Group) -> tuple[str, ...]:

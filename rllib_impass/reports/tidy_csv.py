@@ -1,9 +1,8 @@
 """Runs as tidy CSV, a row for each run and result, and back."""
 
 import csv
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from rllib_impass.reports.errors import ReportError
 from rllib_impass.reports.run import COLUMNS, Run
 
 _WORDS = ("label", "algorithm", "env")
+_OPTIONAL = ("variant", "error")
 _NUMBERS = ("seed", "num_env_runners", "num_stacked_states")
 _NEEDED = (*_WORDS, *_NUMBERS, "run", "status", "clock", *COLUMNS)
 
@@ -31,7 +31,7 @@ def tidy_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def describe(run: Run) -> dict[str, Any]:
     """What all rows of a run have in common."""
     about = {name: getattr(run, name) for name in (*_WORDS, *_NUMBERS)}
-    ended = {name: getattr(run, name) for name in ("status", "clock", "error")}
+    ended = {name: getattr(run, name) for name in ("status", "clock", *_OPTIONAL)}
     return about | {"run": run.name} | ended
 
 
@@ -52,6 +52,8 @@ def is_table(place: Path) -> bool:
 def read_table(file: Path) -> list[Run]:
     """The runs of a `results.csv`, as they were when it was written.
 
+    Rows may be in any order, as a spreadsheet leaves them.
+
     Raises:
         ReportError: if it is no such file.
     """
@@ -63,36 +65,41 @@ def read_table(file: Path) -> list[Run]:
                 f"{file} lacks the column {missing[0]!r}; give the results.csv of a "
                 "report"
             )
-        by_run = itertools.groupby(reader, key=lambda row: row["run"])
+        rows: dict[str, list[dict[str, Any]]] = {}
         try:
-            return [_to_run(file, name, rows) for name, rows in by_run]
+            for row in reader:
+                rows.setdefault(row["run"], []).append(_parse(row))
         except ValueError as error:
             raise ReportError(f"{file}, line {reader.line_num}: {error}") from None
+    if not rows:
+        raise ReportError(f"{file} holds no run")
+    return [_to_run(file.parent / name, of_run) for name, of_run in rows.items()]
 
 
-def _to_run(file: Path, name: str, rows: Iterable[Mapping[str, str]]) -> Run:
-    rows = list(rows)
-    first = rows[0]
-    # A run without results has a row all the same.
-    results = [row for row in rows if row["env_steps"]]
-    return Run(
-        folder=file.parent / name,
-        **{word: first[word] for word in _WORDS},
-        **{
-            number: int(first[number]) if first[number] else None for number in _NUMBERS
-        },
-        status=first["status"],
-        error=first.get("error") or None,
-        clock=first["clock"],
-        points={
-            column: np.array([_number(row[column]) for row in results], np.float64)
-            for column in COLUMNS
-        },
+def _parse(row: Mapping[str, str]) -> dict[str, Any]:
+    # Tables of earlier versions have no variants.
+    words = {"variant": row["label"]} | row
+    return (
+        words
+        | {name: words.get(name) or None for name in _OPTIONAL}
+        | {name: int(row[name]) if row[name] else None for name in _NUMBERS}
+        | {name: float(row[name]) if row[name] else math.nan for name in COLUMNS}
     )
 
 
-def _number(cell: str) -> float:
-    return float(cell) if cell else math.nan
+def _to_run(folder: Path, rows: Sequence[Mapping[str, Any]]) -> Run:
+    # A run without results has a row all the same.
+    results = [row for row in rows if math.isfinite(row["env_steps"])]
+    results.sort(key=lambda row: row["env_steps"])
+    about = (*_WORDS, *_NUMBERS, *_OPTIONAL, "status", "clock")
+    return Run(
+        folder=folder,
+        **{name: rows[0][name] for name in about},
+        points={
+            column: np.array([row[column] for row in results], np.float64)
+            for column in COLUMNS
+        },
+    )
 
 
 def _cell(value: Any) -> Any:

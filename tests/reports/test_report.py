@@ -160,6 +160,20 @@ def test_scores_are_normalised_by_known_returns_or_else_by_the_runs(tmp_path):
     ]
 
 
+def test_an_env_without_any_score_does_not_keep_the_others_from_being_averaged(
+    tmp_path,
+):
+    made = Experiment(tmp_path / "runs")
+    for algorithm in ("IMPASS", "PPO"):
+        for env in ("Hopper-v5", "Swimmer-v5"):
+            made.add(algorithm, env, 0, [result(1_000, 1.0, 18.0)])
+        made.add(algorithm, "Striker-v0", 0, [], status="ERROR", error="no")
+    write_report([made.write()], tmp_path / "out")
+    found = tmp_path / "out" / "report.md"
+    rows = markdown_rows(found, "Normalised, all environments")
+    assert [row[:2] for row in rows] == [["IMPASS", "0.025"], ["PPO", "0.025"]]
+
+
 def test_the_page_stands_alone(compared):
     _, out, _ = compared
     page = (out / "index.html").read_text()
@@ -198,6 +212,19 @@ def test_an_actor_study_shows_what_more_actors_bring(tmp_path):
     assert (tmp_path / "out" / "figures" / "throughput_by_actors.png").exists()
 
 
+def test_variants_have_a_panel_each_for_their_actors(tmp_path):
+    made = Experiment(tmp_path / "runs")
+    for variant, speed in {"slow": 1_000.0, "fast": 4_000.0}.items():
+        for actors in (1, 2):
+            rows = learning(100.0, num_rows=5, speed=speed * actors)
+            about = {"num_env_runners": actors, "label": variant}
+            made.add("IMPASS", "Hopper-v5", 0, rows, **about)
+    report = write_report([made.write()], tmp_path / "out")
+    (plot,) = [p for p in report.plots if p.name == "throughput_by_actors"]
+    titles = [panel.title for panel in plot.panels]
+    assert titles == ["Hopper-v5, slow", "Hopper-v5, fast"]
+
+
 @pytest.mark.filterwarnings("error")
 def test_many_labels_have_room_beside_the_curves(tmp_path):
     made = Experiment(tmp_path / "sweep")
@@ -226,7 +253,11 @@ def test_a_report_can_be_made_of_runs_without_a_clock(tmp_path):
     made = Experiment(tmp_path / "runs")
     rows = [result(1_000 * n, math.nan, 5.0 * n) for n in range(1, 5)]
     made.add("PPO", "Toy-v0", 0, rows)
-    report = write_report([made.write()], tmp_path / "out")
+    report = write_report([made.write()], tmp_path / "out", {"Toy-v0": 12.0})
+    ((_, reached, steps, seconds),) = markdown_rows(
+        tmp_path / "out" / "report.md", "Toy-v0, return of 12.0"
+    )
+    assert (reached, steps, seconds) == ("1 of 1", "3,000", "-")
     names = {plot.name for plot in report.plots}
     assert "return_by_env_steps" in names
     assert "return_by_time_s" not in names

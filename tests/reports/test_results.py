@@ -68,6 +68,16 @@ def test_what_a_retry_did_again_replaces_what_was_there(tmp_path):
     assert run.points["evaluation_return"].tolist() == [10, 20, 300, 350]
 
 
+def test_a_result_without_a_new_step_adds_to_the_one_before(tmp_path):
+    rows = [row | {"training_iteration": n} for n, row in enumerate(ROWS, start=1)]
+    idle = result(5_000, 12.0) | {"training_iteration": 6}
+    experiment_with(tmp_path, [*rows, idle])
+    run = read_one(tmp_path)
+    assert run.points["env_steps"].tolist() == [1_000, 2_000, 3_000, 4_000, 5_000]
+    assert run.points["time_s"].tolist() == [2.5, 5.0, 7.5, 10.0, 15.0]
+    assert run.known("evaluation_return").tolist() == [10, 20, 30, 40, 50]
+
+
 def test_missing_keys_and_nans_are_gaps(tmp_path):
     stock = {"env_runners": {"num_env_steps_sampled_lifetime": 2_000}}
     rows = [ROWS[0], stock, {"training_iteration": 3}, result(3_000, 6.0, math.nan)]
@@ -192,6 +202,29 @@ def labels_of(folder, *trials):
             ],
             ["short", "long"],
         ),
+        # What Tune varied, but not what is said in words of its own.
+        (
+            [
+                {"varied": {"lr": 1e-4, "seed": 1, "num_stacked_states": 1}},
+                {"varied": {"lr": 1e-3, "seed": 1, "num_stacked_states": 1}},
+            ],
+            ["IMPASS, lr=0.0001", "IMPASS, lr=0.001"],
+        ),
+        (
+            [
+                {"label": "a", "is_named": True, "varied": {"settings/lr": 1e-4}},
+                {"label": "a", "is_named": True, "varied": {"settings/lr": 1e-3}},
+            ],
+            ["a, lr=0.0001", "a, lr=0.001"],
+        ),
+        # Two studies of one name.
+        (
+            [
+                {"label": "IMPASS", "is_named": True},
+                {"label": "IMPASS", "is_named": True, "num_env_runners": 8},
+            ],
+            ["IMPASS, 2 actors", "IMPASS, 8 actors"],
+        ),
     ],
 )
 def test_labels_say_what_differs(tmp_path, trials, labels):
@@ -236,6 +269,31 @@ def test_a_table_gives_back_the_runs_it_was_made_of(tmp_path):
     assert again[2].error is not None
 
 
+def test_a_table_tells_variants_apart_that_its_own_report_need_not(tmp_path):
+    places = []
+    for name in ("paper", "IMPASS"):
+        made = Experiment(tmp_path / name)
+        made.add("IMPASS", "Hopper-v5", 0, ROWS, label=name)
+        runs = read_runs([made.write()]).runs
+        assert [run.label for run in runs] == ["IMPASS"]
+        places.append(write_results(tmp_path / name, runs))
+    both = read_runs(places).runs
+    assert [run.label for run in both] == ["paper", "IMPASS"]
+
+
+def test_rows_of_a_table_may_come_in_any_order(tmp_path):
+    made = Experiment(tmp_path / "made")
+    for seed in range(2):
+        made.add("IMPASS", "Hopper-v5", seed, ROWS)
+    file = write_results(tmp_path, read_runs([made.write()]).runs)
+    header, *lines = file.read_text().splitlines()
+    file.write_text("\n".join([header, *reversed(lines[::2]), *lines[1::2]]))
+    runs = read_runs([file]).runs
+    assert len(runs) == 2
+    for run in runs:
+        assert run.points["env_steps"].tolist() == [1_000, 2_000, 3_000, 4_000, 5_000]
+
+
 def test_a_run_that_went_on_is_taken_from_its_folder(tmp_path):
     experiment_with(tmp_path, ROWS[:2])
     table = write_results(tmp_path, read_runs([tmp_path]).runs)
@@ -262,5 +320,13 @@ def test_a_damaged_table_is_refused_with_the_line(tmp_path):
     lines = file.read_text().splitlines()
     lines[3] = lines[3].replace("3000.0", "three")
     file.write_text("\n".join(lines))
-    with pytest.raises(ReportError, match=r"line 6: .*'three'"):
+    with pytest.raises(ReportError, match=r"line 4: .*'three'"):
+        read_runs([file])
+
+
+def test_a_table_without_runs_is_refused(tmp_path):
+    experiment_with(tmp_path)
+    file = write_results(tmp_path, read_runs([tmp_path]).runs)
+    file.write_text(file.read_text().splitlines()[0])
+    with pytest.raises(ReportError, match="holds no run"):
         read_runs([file])
