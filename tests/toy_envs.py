@@ -50,7 +50,8 @@ class FaultyEnv(gym.Env):
     """Does one thing wrong, once or always.
 
     Args (in ``config``):
-        fault: "raise", "nan_observation", "inf_observation" or "nan_reward".
+        fault: "raise", "raise_in_reset", "nan_observation", "inf_observation" or
+            "nan_reward".
         at_step: from which step of the process's life on.
         marker: path of a file; if given, the fault happens only until it exists.
     """
@@ -63,6 +64,8 @@ class FaultyEnv(gym.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
+        if self.config["fault"] == "raise_in_reset" and self._is_faulty():
+            raise ConnectionError
         self.t = 0
         return np.zeros(3, np.float32), {}
 

@@ -13,6 +13,7 @@ from typing_extensions import Self
 
 from rllib_impass.algorithms.checked_config import CheckedConfig
 from rllib_impass.connectors.stack_states import StackStates
+from rllib_impass.env.registration import envpool_view
 from rllib_impass.env.trajectory_env_runner import TrajectoryEnvRunner
 from rllib_impass.env.vector_envs import BackendChoice, choose_backend
 
@@ -160,6 +161,11 @@ class ActorLearnerConfig(CheckedConfig):
         return choose_backend(
             self.vector_backend, self.env, self.env_config, self.why_episodes()
         )
+
+    @property
+    def envpool_id(self) -> str:
+        """What EnvPool calls the environment, where it steps it."""
+        return envpool_view(self.env).env_id
 
     @property
     @override(AlgorithmConfig)

@@ -19,6 +19,7 @@ from ray.rllib.env.env_runner import (
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.annotations import override
+from ray.rllib.utils.metrics import ENV_RESET_TIMER
 
 from rllib_impass.env.episodes import (
     EnvFailedError,
@@ -111,14 +112,28 @@ class EpisodeEnvRunner(SingleAgentEnvRunner):
             self._count_env_failure()
         return result
 
-    def _count_env_failure(self) -> None:
+    @override(EnvRunner)
+    def _try_env_reset(self, **kwargs: Any) -> tuple[Any, Any]:
+        # RLlib would rebuild an env that cannot be reset until Python's stack is full.
+        while True:
+            try:
+                with self.metrics.log_time(ENV_RESET_TIMER):
+                    return self.env.reset(**kwargs)
+            except Exception as error:
+                if not self.config.restart_failed_sub_environments:
+                    raise
+                logger.exception("an env cannot be reset and is made anew")
+                self._count_env_failure(error)
+                self.make_env()
+
+    def _count_env_failure(self, cause: Exception | None = None) -> None:
         # The env is rebuilt, and that could go on for ever.
         self._num_env_failures += 1
         if self._num_env_failures >= _MAX_ENV_FAILURES_PER_SAMPLE:
             raise RuntimeError(
                 f"env={self.config.env!r} failed {self._num_env_failures} times "
                 "within one fragment; the log above has the errors"
-            )
+            ) from cause
 
     @override(SingleAgentEnvRunner)
     def _sample(

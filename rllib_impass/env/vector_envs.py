@@ -15,6 +15,13 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
+from rllib_impass.env.registration import (
+    OUR_ENVS,
+    EnvPoolView,
+    envpool_view,
+    gymnasium_id,
+)
+
 BACKENDS = ("auto", "gymnasium", "envpool")
 
 
@@ -61,27 +68,31 @@ def _envpool_obstacle(env: Any, env_config: dict[str, Any]) -> str | None:
     """Why EnvPool cannot stand in for this gymnasium env, or None if it can."""
     if importlib.util.find_spec("envpool") is None:
         return "EnvPool is not installed (pip install 'rllib_impass[fast]')"
-    if not isinstance(env, str) or env not in gym.registry:
+    if not isinstance(env, str) or gymnasium_id(env) not in gym.registry:
         return "only ids of gymnasium's registry can be compared with EnvPool's"
-    if _global_registry.contains(ENV_CREATOR, env):
+    if env not in OUR_ENVS and _global_registry.contains(ENV_CREATOR, env):
         return f"{env} is registered with Tune and may be anything"
     if env_config:
         return f"env_config {sorted(env_config)} has no counterpart in EnvPool"
     import envpool
 
-    if env not in envpool.list_all_envs():
+    view = envpool_view(env)
+    if view is None or view.env_id not in envpool.list_all_envs():
         return f"EnvPool has no {env}"
-    spec = envpool.make_spec(env)
-    reference = gym.make(env)
+    reference = gym.make(gymnasium_id(env))
     try:
-        return _space_difference(spec, reference)
+        return _space_difference(view, reference)
     finally:
         reference.close()
 
 
-def _space_difference(spec: Any, reference: gym.Env) -> str | None:
+def _space_difference(view: EnvPoolView, reference: gym.Env) -> str | None:
+    import envpool
+
+    spec = envpool.make_spec(view.env_id)
     theirs, ours = spec.observation_space, reference.observation_space
-    if not isinstance(theirs, gym.spaces.Box) or theirs.shape != ours.shape:
+    is_box = isinstance(theirs, gym.spaces.Box)
+    if not is_box or _seen_part(theirs, view).shape != ours.shape:
         return f"its observations are {theirs}, gymnasium's {ours}"
     theirs, ours = spec.action_space, reference.action_space
     same_actions = (
@@ -103,7 +114,8 @@ class EnvPoolVectorEnv(VectorEnv):
     """EnvPool's C++ environments as a gymnasium vector env.
 
     Args:
-        env_id: an id that EnvPool and gymnasium share.
+        env_id: an id that EnvPool and gymnasium share, or one of ours that is a view of
+            one.
         num_envs: how many copies.
         seed: of the first copy; EnvPool seeds once, at creation.
     """
@@ -111,11 +123,17 @@ class EnvPoolVectorEnv(VectorEnv):
     def __init__(self, env_id: str, num_envs: int, seed: int) -> None:
         import envpool
 
+        view = envpool_view(env_id)
         self._pool = envpool.make(
-            env_id, env_type="gymnasium", num_envs=num_envs, seed=seed, num_threads=1
+            view.env_id,
+            env_type="gymnasium",
+            num_envs=num_envs,
+            seed=seed,
+            num_threads=1,
         )
+        self._num_seen = view.num_seen
         self.num_envs = num_envs
-        self.single_observation_space = self._pool.observation_space
+        self.single_observation_space = _seen_part(self._pool.observation_space, view)
         self.single_action_space = _as_float32(self._pool.action_space)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -127,12 +145,13 @@ class EnvPoolVectorEnv(VectorEnv):
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Resets every copy; ``seed`` was spent at creation and is ignored here."""
         observations, _ = self._pool.reset()
-        return observations, {}
+        return observations[:, : self._num_seen], {}
 
     def step(self, actions: NDArray[Any]) -> tuple[Any, ...]:
         """Steps every copy; EnvPool's per-env infos are not passed on."""
-        *transition, _ = self._pool.step(actions.astype(self._dtype, copy=False))
-        return *transition, {}
+        actions = actions.astype(self._dtype, copy=False)
+        observations, *rest, _ = self._pool.step(actions)
+        return observations[:, : self._num_seen], *rest, {}
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends EnvPool's threads."""
@@ -191,6 +210,11 @@ def to_action_space(
         # paths send bit-identical actions.
         return lambda actions: fit(low + (actions + 1.0) * width / 2.0)
     return fit if clip else lambda actions: actions
+
+
+def _seen_part(space: gym.spaces.Box, view: EnvPoolView) -> gym.spaces.Box:
+    shown = slice(None, view.num_seen)
+    return gym.spaces.Box(space.low[shown], space.high[shown], dtype=space.dtype)
 
 
 def _as_float32(space: gym.spaces.Box) -> gym.spaces.Box:

@@ -258,6 +258,29 @@ def test_evaluation_of_an_env_that_always_fails_ends():
         evaluation_runner(config).sample(num_episodes=1, explore=False)
 
 
+def runner_of_resets_that_fail(path, **faults):
+    config = small_config(FaultyEnv, fault="raise_in_reset", **faults)
+    config.fault_tolerance(restart_failed_sub_environments=True)
+    path(config).validate()
+    return TrajectoryEnvRunner(config=config, worker_index=1)
+
+
+@pytest.mark.parametrize("path", [lambda config: config, with_episodes])
+def test_an_env_that_can_never_be_reset_ends_sampling_with_the_cause(path):
+    runner = runner_of_resets_that_fail(path)
+    with pytest.raises(RuntimeError, match="failed 3 times within one") as raised:
+        runner.sample()
+    assert isinstance(raised.value.__cause__, ConnectionError)
+
+
+@pytest.mark.parametrize("path", [lambda config: config, with_episodes])
+def test_an_env_that_can_be_reset_the_second_time_is_sampled(path, tmp_path):
+    marker = tmp_path / "raised"
+    runner = runner_of_resets_that_fail(path, marker=str(marker))
+    assert runner.sample()
+    assert marker.exists()
+
+
 def test_a_policy_that_raises_is_not_taken_for_an_env_that_fails():
     runner = evaluation_runner(small_config(CountingEnv))
 

@@ -64,6 +64,8 @@ def test_auto_takes_envpool_where_it_is_the_same():
         ("Hopper-v5", {"ctrl_cost_weight": 1.0}, "ctrl_cost_weight"),
         (gym.Env, {}, "only ids"),
         ("CartPole-v1", {}, "actions"),
+        ("Striker-v0", {}, "EnvPool has no Striker-v0"),
+        ("HopperPositions-v0", {"width": 64}, "width"),
     ],
 )
 def test_auto_takes_gymnasium_elsewhere_and_says_why(env, env_config, reason):
@@ -123,6 +125,23 @@ def test_envpool_env_has_gymnasiums_spaces_and_auto_reset():
         was_over = terminated | truncated
     assert seen > 3
     ours.close()
+
+
+def test_an_env_of_ours_that_envpool_has_more_of_is_a_view_of_it():
+    assert choose_backend("auto", "HopperPositions-v0", {}).name == "envpool"
+    ours = EnvPoolVectorEnv("HopperPositions-v0", num_envs=2, seed=1)
+    whole = EnvPoolVectorEnv("Hopper-v5", num_envs=2, seed=1)
+    reference = gym.make("rllib_impass/HopperPositions-v0")
+    assert ours.single_observation_space == reference.observation_space
+    (seen, _), (all_of_it, _) = ours.reset(), whole.reset()
+    actions = np.full(ours.action_space.shape, 0.1, np.float32)
+    for _ in range(30):  # past the end of an episode
+        assert seen.shape == ours.observation_space.shape
+        np.testing.assert_array_equal(seen, all_of_it[:, :5])
+        seen, *rest, _ = ours.step(actions)
+        all_of_it, *their_rest, _ = whole.step(actions)
+        for mine, theirs in zip(rest, their_rest, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 def test_different_seeds_start_differently_and_equal_seeds_alike():

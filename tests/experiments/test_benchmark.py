@@ -241,11 +241,12 @@ def test_resets_of_gymnasium_are_no_steps():
     assert num_steps == sum(env.episode for env in envs)
 
 
+@pytest.mark.parametrize("env", ["Hopper-v5", "HopperPositions-v0"])
 @pytest.mark.parametrize("backend", ["gymnasium", "envpool"])
-def test_environments_are_stepped_for_real(backend):
+def test_environments_are_stepped_for_real(backend, env):
     if backend == "envpool":
         pytest.importorskip("envpool")
-    stepping = RawStepping("raw", backend, IMPASSConfig().environment("Hopper-v5"))
+    stepping = RawStepping("raw", backend, IMPASSConfig().environment(env))
     try:
         stepping.start()
         slice_ = stepping.measure(0.3, lambda seconds: None)

@@ -123,7 +123,7 @@ def _requests(
     cores = num_cores()
     if backend == "envpool":
         arguments = {
-            "env_id": config.env,
+            "env_id": config.envpool_id,
             "num_envs": NUM_ENVS_PER_CORE * cores,
             "num_threads": cores,
             "seed": 0,
