@@ -201,7 +201,7 @@ class AsyncLearner(TorchLearner, abc.ABC):
     def log_values(self, values: dict[str, float], key: str = ALL_MODULES) -> None:
         """Logs metrics of which a result shows the mean over its batches."""
         with self._metrics_lock:
-            self.metrics.log_dict(values, key=key, window=1)
+            self.metrics.log_dict(values, key=key, reduce="mean")
 
     def log_totals(self, totals: dict[str, float], key: str = ALL_MODULES) -> None:
         """Logs metrics that only grow, of which a result shows the newest value."""

@@ -29,6 +29,17 @@ MEANINGLESS_SETTINGS: dict[str, str] = {
     "torch_skip_nan_gradients": "set max_consecutive_skipped_updates",
     "grad_clip_by": "gradients are clipped by global norm, encoder and critic apart",
     "use_env_runner_state_server": "weights always go through our own server",
+    "epsilon": "Adam's is 1e-5",
+    "momentum": "the optimizer is Adam",
+    "decay": "the optimizer is Adam",
+    "_separate_vf_optimizer": "the critic always has an optimizer of its own",
+    "_lr_vf": "set critic_lr",
+    "learner_queue_timeout": "the learner waits for as long as it takes",
+    "num_gpu_loader_threads": "learners load their batches themselves",
+    "replay_buffer_num_slots": "every step is trained once",
+    "timeout_s_aggregator_manager": "learners batch trajectories themselves",
+    "_env_runners_only": "`rllib benchmark throughput` measures sampling",
+    "_skip_learners": "`rllib benchmark throughput` measures sampling",
 }
 
 

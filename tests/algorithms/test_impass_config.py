@@ -67,6 +67,8 @@ def test_rllibs_model_config_is_understood():
         ({"vtrace_clip_pg_rho_threshold": 2.0}, "Set policy_ratio_clip=None"),
         ({"vtrace": False}, "vtrace=False has no effect"),
         ({"opt_type": "rmsprop"}, "opt_type='rmsprop' has no effect"),
+        ({"epsilon": 1e-8}, "epsilon=1e-08 has no effect"),
+        ({"learner_queue_timeout": 9}, "learner_queue_timeout=9 has no effect"),
         ({"shuffle_batch_per_epoch": True}, "always shuffled"),
         ({"num_epochs": 0}, "num_epochs must be"),
         ({"gamma": 1.5}, "gamma must be between 0 and 1"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
 from configs import serial_config
@@ -154,3 +154,12 @@ def test_reading_the_state_does_not_alias_the_weights(learner_and_sample):
     learner.train_on(sample, {})
     for name in state:
         np.testing.assert_array_equal(state[name], copy[name], err_msg=name)
+
+
+def test_a_result_shows_the_mean_over_all_batches_since_the_last(learner_and_sample):
+    learner, _ = learner_and_sample()
+    for value in (1.0, 3.0):
+        learner.log_values({"loss": value})
+    assert learner.metrics.reduce()[ALL_MODULES]["loss"].peek() == 2.0
+    learner.log_values({"loss": 5.0})
+    assert learner.metrics.reduce()[ALL_MODULES]["loss"].peek() == 5.0
