@@ -1,6 +1,7 @@
 """What `rllib compare` and `rllib actors` do once their flags are read."""
 
 import dataclasses
+import logging
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -61,6 +62,9 @@ class Studying:
         """Checks everything, then starts Ray; returns what to run, and where."""
         if self.verbosity <= 0:
             silence()
+            # It misses an interval in files that leave evaluation to the study.
+            logger = logging.getLogger("ray.rllib.algorithms.algorithm_config")
+            logger.setLevel(logging.ERROR)
         check_name(self.name)
         register_all()
         import_modules(self.modules)

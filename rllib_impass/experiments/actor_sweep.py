@@ -46,9 +46,14 @@ def actor_study(
     contenders = []
     for count in sorted(set(counts)):
         given = (overrides or {}) | {"num_env_runners": count}
-        for contender in find_contenders(algorithm, env, budget, given, trusted):
-            label = f"{contender.label}, {count} actor{'s' if count > 1 else ''}"
-            contenders.append(dataclasses.replace(contender, label=label))
+        found = find_contenders(algorithm, env, budget, given, trusted)
+        if len(found) > 1:
+            raise UsageError(
+                f"{algorithm} holds {len(found)} experiments; actors are counted for "
+                "one: give a file with one experiment"
+            )
+        label = f"{found[0].label}, {count} actor{'s' if count > 1 else ''}"
+        contenders.append(dataclasses.replace(found[0], label=label))
     study = Study(
         tuple(contenders), tuple(seeds), budget, num_evaluations, num_episodes
     )
@@ -148,7 +153,7 @@ def _speed(path: Path) -> tuple[int, float] | None:
         return None
     end_s, end_steps = points[-1]
     start_s, start_steps = next(p for p in points if p[0] >= 0.1 * end_s)
-    if not start_s < end_s:
+    if not (start_s < end_s and start_steps < end_steps):
         return None
     speed = (end_steps - start_steps) / (end_s - start_s)
     return rows[-1]["trial"]["num_env_runners"], speed

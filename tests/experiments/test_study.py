@@ -204,6 +204,13 @@ def test_an_actor_study_varies_the_number_of_actors_alone():
         actor_study("IMPASS", "Hopper-v5", [0], **SMALL)
 
 
+def test_actors_are_counted_for_one_experiment(tmp_path):
+    file = tmp_path / "two.yaml"
+    file.write_text("a: {run: IMPASS}\nb: {run: IMPASS, config: {lr: 1e-3}}\n")
+    with pytest.raises(UsageError, match=r"two\.yaml holds 2 experiments"):
+        actor_study(str(file), "Hopper-v5", [1, 2], **SMALL)
+
+
 @pytest.mark.parametrize(
     ("speeds", "words"),
     [
@@ -236,6 +243,8 @@ def test_the_recommendation_comes_from_the_speed_after_the_start(tmp_path):
     # A slow first second does not count against it: then 100 steps/s.
     write("a", 1, [(1, 1), (2, 101), (10, 901)])
     assert write_recommendation(tmp_path) is None
+    # Nor does a trial that got stuck, against others of its kind.
+    write("stuck", 2, [(1, 10), (2, 10), (10, 10)])
     write("b", 2, [(1, 10), (2, 130), (10, 1090)])
     write("c", 2, [(1, 10), (2, 90), (10, 730)])
     (tmp_path / "d").mkdir()
