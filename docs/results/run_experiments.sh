@@ -13,16 +13,17 @@ shift
 # Two processes evaluate, because the clock stands still meanwhile and the cores would.
 common=(--set evaluation_num_env_runners=2 --storage-path "$storage")
 
-# Six minutes each, for contenders that spend a second differently: the same machine for all.
-by_clock() { # NAME SEEDS ENV CONTENDER [FIRST_SEED]
+# For contenders that spend a second differently: the same machine for all.
+by_clock() { # NAME SEEDS ENV CONTENDER [FIRST_SEED [SECONDS]]
   rllib compare --experiment-name "$1" --seeds "$2" --env "$3" --algos "$4" \
-    --budget-seconds 360 --first-seed "${5:-100}" "${common[@]}"
+    --first-seed "${5:-100}" --budget-seconds "${6:-360}" "${common[@]}"
 }
 
 # For variants of one algorithm: a machine that is slower for an hour does not decide.
-by_steps() { # NAME SEEDS ENV CONTENDER STEPS
+by_steps() { # NAME SEEDS ENV CONTENDER STEPS [EPISODES]
   rllib compare --experiment-name "$1" --seeds "$2" --env "$3" --algos "$4" \
-    --budget-steps "$5" --concurrent 1 --eval-episodes 5 --first-seed 100 "${common[@]}"
+    --budget-steps "$5" --concurrent 1 --eval-episodes "${6:-5}" --first-seed 100 \
+    "${common[@]}"
 }
 
 run_piece() {
@@ -33,13 +34,13 @@ run_piece() {
   hopper-d4pg) by_clock "$1" 5 Hopper-v5 D4PG 200 ;;
   hopper-ppo) by_clock "$1" 5 Hopper-v5 "$here/hopper_ppo.yaml" ;;
   swimmer-impass) by_clock "$1" 3 Swimmer-v5 IMPASS ;;
-  swimmer-noss) by_clock "$1" 3 Swimmer-v5 IMPALANoSS ;;
+  swimmer-noss) by_steps "$1" 3 Swimmer-v5 IMPALANoSS 4_500_000 10 ;;
   swimmer-d4pg) by_clock "$1" 3 Swimmer-v5 D4PG ;;
   standup-impass) by_clock "$1" 3 HumanoidStandup-v5 IMPASS ;;
-  standup-noss) by_clock "$1" 3 HumanoidStandup-v5 IMPALANoSS ;;
+  standup-noss) by_steps "$1" 3 HumanoidStandup-v5 IMPALANoSS 1_150_000 10 ;;
   standup-d4pg) by_clock "$1" 3 HumanoidStandup-v5 D4PG ;;
   striker-impass) by_clock "$1" 3 Striker-v0 IMPASS ;;
-  striker-noss) by_clock "$1" 3 Striker-v0 IMPALANoSS ;;
+  striker-noss) by_steps "$1" 3 Striker-v0 IMPALANoSS 6_200_000 10 ;;
   striker-d4pg) by_clock "$1" 3 Striker-v0 D4PG ;;
   hopper-stacked-d4pg)
     by_clock "$1" 3 Hopper-v5 "$tuned/d4pg/hopper_stacked_d4pg.yaml"
