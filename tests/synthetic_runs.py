@@ -101,6 +101,7 @@ class Experiment:
             (trial / "error.txt").write_text(error)
         self._states.append(
             {
+                "trial_id": f"abc12_{number:05d}",
                 "trainable_name": algorithm,
                 "status": status,
                 "relative_logdir": trial.name,

@@ -4,6 +4,7 @@ Each test fails on a Ray upgrade that moves its seam, before anything subtler do
 """
 
 import inspect
+import math
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.actor_manager import FaultAwareApply, FaultTolerantActorManager
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
+from ray.train._internal.checkpoint_manager import _CheckpointManager
+from ray.train._internal.session import _TrainingResult
 
 from configs import small_config
 from rllib_impass.algorithms.runner_state_server import RunnerStateServer
@@ -277,6 +280,17 @@ def test_a_trial_keeps_the_storage_that_its_algorithm_is_built_with():
     logdir = inspect.getsource(tune.Trainable._setup_logdir)
     assert "self._storage.trial_working_directory" in logdir
     assert "kwargs" in inspect.signature(Algorithm.__init__).parameters
+
+
+def test_tune_looks_for_a_checkpoints_score_at_the_top_of_a_result_only():
+    # CheckpointScore puts it there, and NaN where nothing was evaluated yet.
+    source = inspect.getsource(_CheckpointManager.register_checkpoint)
+    assert "score_attr in checkpoint_result.metrics" in source
+    manager = _CheckpointManager(tune.CheckpointConfig(checkpoint_score_attribute="x"))
+    ranked = [_TrainingResult(None, {"x": x}) for x in (math.nan, -1e9, 2.0)]
+    for result in (ranked[1], ranked[0], ranked[2]):
+        manager.register_checkpoint(result)
+    assert manager.best_checkpoint_results == ranked
 
 
 def test_rays_wandb_callback_takes_the_actor_class_that_it_is_given():

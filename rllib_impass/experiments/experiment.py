@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ray import tune
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.utils import force_list
 
 from rllib_impass.experiments import settings
+from rllib_impass.experiments.checkpoint_score import (
+    CHECKPOINT_SCORE,
+    CheckpointScore,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +80,23 @@ class Experiment:
             restore = functools.partial(_restore, path=self.restore)
             others = force_list(config.callbacks_on_algorithm_init)
             config.callbacks(on_algorithm_init=[*others, restore])
+        if self._score_key is not None:
+            others = force_list(config.callbacks_on_train_result)
+            config.callbacks(
+                on_train_result=[*others, CheckpointScore(self._score_key)]
+            )
         return config
+
+    def tune_checkpoints(self) -> tune.CheckpointConfig:
+        """Which checkpoints Tune takes and keeps."""
+        arguments = self.checkpoint_config
+        if self._score_key is not None:
+            arguments = arguments | {"checkpoint_score_attribute": CHECKPOINT_SCORE}
+        return tune.CheckpointConfig(**arguments)
+
+    @property
+    def _score_key(self) -> str | None:
+        return self.checkpoint_config.get("checkpoint_score_attribute")
 
     def trial_configs(self) -> Iterator[AlgorithmConfig]:
         """The config of every trial, ``grid_search`` resolved."""

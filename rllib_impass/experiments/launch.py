@@ -133,7 +133,7 @@ def new_tuner(
             name=folder.name,
             storage_path=str(folder.parent),
             stop=experiment.stop,
-            checkpoint_config=tune.CheckpointConfig(**experiment.checkpoint_config),
+            checkpoint_config=experiment.tune_checkpoints(),
             failure_config=tune.FailureConfig(max_failures=experiment.max_failures),
             callbacks=callbacks,
             verbose=0,

@@ -1,5 +1,8 @@
 """Which keys a training result can have: what `stop` and scores may name."""
 
+import math
+from typing import Any
+
 from ray.rllib.utils import metrics
 
 from rllib_impass.experiments.errors import UsageError
@@ -55,6 +58,15 @@ OPEN_GROUPS = (
     f"{metrics.ENV_RUNNER_RESULTS}/{metrics.NUM_AGENT_STEPS_SAMPLED_LIFETIME}",
     f"{metrics.ENV_RUNNER_RESULTS}/{metrics.NUM_MODULE_STEPS_SAMPLED_LIFETIME}",
 )
+
+
+def number_at(result: dict[str, Any], key: str) -> float | None:
+    """What a result has at a key with "/" between its levels, if it is finite."""
+    value: Any = result
+    for part in key.split("/"):
+        value = value.get(part) if isinstance(value, dict) else None
+    is_number = isinstance(value, int | float) and math.isfinite(value)
+    return float(value) if is_number else None
 
 
 def refuse_impossible(key: str, where: str, *, has_evaluation: bool) -> None:

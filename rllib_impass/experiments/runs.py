@@ -16,7 +16,7 @@ from rllib_impass.experiments.checkpoint import (
     read_state,
 )
 from rllib_impass.experiments.errors import UsageError
-from rllib_impass.experiments.result_keys import EVALUATION_RETURN, RETURN
+from rllib_impass.experiments.result_keys import EVALUATION_RETURN, RETURN, number_at
 
 # In this order: what an experiment has none of, it is not judged by.
 SCORES = (EVALUATION_RETURN, RETURN)
@@ -122,17 +122,9 @@ def _describe(
     score = None
     for result in results:
         if result.get("training_iteration", math.inf) <= iteration:
-            value = _get(result, score_name)
+            value = number_at(result, score_name)
             score = value if value is not None else score
     return Checkpoint(path, where, iteration, score, score_name)
-
-
-def _get(result: dict[str, Any], key: str) -> float | None:
-    value: Any = result
-    for part in key.split("/"):
-        value = value.get(part) if isinstance(value, dict) else None
-    is_number = isinstance(value, int | float) and math.isfinite(value)
-    return float(value) if is_number else None
 
 
 def _read_results(trial: Path) -> list[dict[str, Any]]:

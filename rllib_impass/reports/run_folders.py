@@ -69,19 +69,30 @@ def read_states(experiment: Path) -> dict[str, TrialState]:
     """What Tune last noted of each trial, by folder; empty without its notes."""
     files = sorted(experiment.glob(STATE_FILES))
     state = read_json(files[-1]) if files else {}
+    trials = sorted(_noted_trials(state), key=lambda trial: trial.get("trial_id", ""))
     found = {}
-    for number, entry in enumerate(state.get("trial_data", [])):
+    for number, trial in enumerate(trials):
         try:
-            trial = json.loads(entry[0])
             folder = trial["relative_logdir"] or ""
             name, status = trial["trainable_name"], trial["status"]
             varied = dict(trial.get("evaluated_params") or {})
-        except (ValueError, KeyError, IndexError, TypeError):
+        except (ValueError, KeyError, TypeError):
             continue
         # A trial that waits has no folder yet.
         key = folder or f"trial {number}"
         found[key] = TrialState(folder, number, name, status, varied)
     return found
+
+
+def _noted_trials(state: JsonDict) -> Iterator[JsonDict]:
+    """The trials in Tune's notes, in the order in which they last changed."""
+    for entry in state.get("trial_data", []):
+        try:
+            trial = json.loads(entry[0])
+        except (ValueError, IndexError, TypeError):
+            continue
+        if isinstance(trial, dict):
+            yield trial
 
 
 def status_of(trial: Path, state: TrialState | None, is_done: bool) -> Status:

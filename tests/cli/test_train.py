@@ -1,6 +1,7 @@
 """`rllib train`, as a user starts it."""
 
 import json
+import math
 import re
 import signal
 import subprocess
@@ -156,6 +157,20 @@ class Late(PendulumEnv):
 class Dead(Late):
     lifetime = 0
 
+class Fading(gym.Wrapper):
+    num_resets = 0
+
+    def __init__(self, config):
+        super().__init__(gym.make("Pendulum-v1", max_episode_steps=5))
+
+    def reset(self, **kwargs):
+        Fading.num_resets += 1
+        return super().reset(**kwargs)
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, -float(self.num_resets), *rest
+
 gym.register("Mine-v0", "my_envs:PendulumEnv", max_episode_steps=50)
 """
 
@@ -172,6 +187,14 @@ def ppo_flags():
     words += ["--set", "num_epochs=1", "--set", "train_batch_size=200"]
     words += ["--set", "gamma={grid_search: [0.9, 0.8]}", "--no-checkpoint-at-end"]
     return [*words, "--set", "model_config.fcnet_hiddens={grid_search: [[8], [9]]}"]
+
+
+def fading_flags():
+    words = ["--run", "IMPASS", "--import", "my_envs", "-n", "fading", *SMALL_FLAGS]
+    words += ["--stop", "{training_iteration: 4}", "--checkpoint-freq", 1]
+    words += ["--set", "evaluation_interval=2", "--keep-checkpoints-num", 2]
+    key = "evaluation/env_runners/episode_return_mean"
+    return [*words, "--checkpoint-score-attr", key]
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +214,7 @@ def trained(ray_session, tmp_path_factory):
         "restored": [*mine, "--restore", "mine", "--stop", "{training_iteration: 2}"],
         "own": [*own, "Mine-v0", "--stop", "{num_env_steps_sampled_lifetime: 64}"],
         "dead": [*own, "my_envs.Dead", "--stop", "{training_iteration: 1}"],
+        "fading": [*fading_flags(), "--env", "my_envs.Fading"],
         "late": [*own, "my_envs.Late", "--stop", "{training_iteration: 1_000}"],
     }
     common = ["--storage-path", ".", *running_ray()]
@@ -259,6 +283,25 @@ def test_a_failed_trial_says_why_and_is_exit_code_1(trained):
     assert f"failed: RuntimeError: {why}" in " ".join(done.stdout.split())
     assert "error.txt" in done.stdout
     assert done.stdout.rstrip().endswith("--experiment-name own-2 --resume")
+
+
+def test_the_best_checkpoints_are_kept_and_the_last_one(trained):
+    commands, folder = trained
+    done = commands["fading"]
+    assert done.returncode == 0, done.stderr
+    second, fourth = (
+        row["evaluation"]["env_runners"]["episode_return_mean"]
+        for row in rows(folder / "fading")[1::2]
+    )
+    assert second > fourth
+    # After the second iteration it was evaluated; a third has no better score.
+    scores = [row["checkpoint_score"] for row in rows(folder / "fading")]
+    assert math.isnan(scores[0])
+    assert scores[1:] == [second, second, fourth]
+    kept = sorted(path.name for path in (folder / "fading").rglob("checkpoint_*"))
+    assert kept[-1] == "checkpoint_000003"
+    assert set(kept[:-1]) <= {"checkpoint_000001", "checkpoint_000002"}
+    assert f"episode_return_mean {second:,.1f}" in done.stdout
 
 
 def wait_for(checkpoint, folder, process):

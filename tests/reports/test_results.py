@@ -11,7 +11,7 @@ from rllib_impass.reports.errors import ReportError
 from rllib_impass.reports.results import read_runs
 from rllib_impass.reports.run import COLUMNS
 from rllib_impass.reports.tidy_csv import tidy_rows, write_csv
-from synthetic_runs import CRASH, Experiment, learning, result
+from synthetic_runs import CRASH, STATE_NAME, Experiment, learning, result
 
 ROWS = [result(1_000 * n, 2.0 * n, 10.0 * n) for n in range(1, 6)]
 
@@ -229,6 +229,18 @@ def labels_of(folder, *trials):
 )
 def test_labels_say_what_differs(tmp_path, trials, labels):
     assert labels_of(tmp_path, *trials) == labels
+
+
+def test_runs_come_in_the_order_of_their_trials_whichever_changed_last(tmp_path):
+    made = Experiment(tmp_path)
+    for seed in range(3):
+        made.add("IMPASS", "Hopper-v5", seed, ROWS)
+    made.write()
+    notes = tmp_path / STATE_NAME
+    state = json.loads(notes.read_text())
+    state["trial_data"].reverse()
+    notes.write_text(json.dumps(state))
+    assert [run.seed for run in read_runs([tmp_path]).runs] == [0, 1, 2]
 
 
 def test_rows_of_the_tidy_table_are_results(tmp_path):
