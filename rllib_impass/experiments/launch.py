@@ -15,7 +15,7 @@ from ray import tune
 
 from rllib_impass.experiments.errors import UsageError, one_line
 from rllib_impass.experiments.experiment import Experiment
-from rllib_impass.experiments.spec import make_scheduler
+from rllib_impass.experiments.schedulers import make_scheduler, wait_for_returns
 
 DEFAULT_STORAGE = Path("~/ray_results")
 
@@ -53,6 +53,7 @@ def start_ray(options: RayOptions, experiments: Sequence[NeedsCpus] = ()) -> Non
     """Starts Ray with room for the largest trial, or joins a cluster."""
     # Tune's own tables ignore `verbose=0` unless its former output is chosen.
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
+    wait_for_returns()
     here = {
         "num_cpus": options.num_cpus,
         "num_gpus": options.num_gpus,

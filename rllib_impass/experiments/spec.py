@@ -5,7 +5,6 @@ with a flat ``config``. Nothing in a YAML file is executed.
 """
 
 import hashlib
-import inspect
 import re
 import runpy
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 from ray import tune
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.tune.schedulers import SCHEDULER_IMPORT, TrialScheduler, create_scheduler
 from ray.tune.utils import flatten_dict
 
 from rllib_impass.experiments import settings
@@ -26,10 +24,10 @@ from rllib_impass.experiments.old_names import (
     translate_result,
     translate_settings,
 )
-from rllib_impass.experiments.result_keys import RETURN, refuse_impossible
+from rllib_impass.experiments.result_keys import refuse_impossible
 from rllib_impass.experiments.runs import find_checkpoint
+from rllib_impass.experiments.schedulers import make_scheduler
 from rllib_impass.experiments.schema import check_entry, check_stop
-from rllib_impass.experiments.suggestions import did_you_mean, refuse_unknown
 from rllib_impass.experiments.yaml_files import read_yaml
 
 DEFAULT_CHECKPOINTS = {
@@ -37,9 +35,6 @@ DEFAULT_CHECKPOINTS = {
     "checkpoint_frequency": 10,
     "checkpoint_at_end": True,
 }
-
-# As people call it, and as Tune does.
-_SCHEDULER_NAMES = {"asha": "async_hyperband"}
 
 
 def load_experiments(
@@ -125,32 +120,6 @@ def check_name(name: Any) -> None:
     """Refuses names that would lead out of the folder that runs go to."""
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or ".." in name:
         raise UsageError(f"{name!r} is no name for a folder of results")
-
-
-def make_scheduler(experiment: Experiment) -> TrialScheduler:
-    """The experiment's Tune scheduler, which compares training returns."""
-    name, arguments = experiment.scheduler, dict(experiment.scheduler_config)
-    name = _SCHEDULER_NAMES.get(name, name)
-    if name not in SCHEDULER_IMPORT:
-        known = sorted({*SCHEDULER_IMPORT, *_SCHEDULER_NAMES})
-        hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
-        raise UsageError(f"scheduler={name!r} is none of Tune's{hint}")
-    if name != "fifo":
-        # Not through TuneConfig: Tune would fail a trial whose first result has no
-        # finished episode, and thus no return.
-        arguments = {"metric": RETURN, "mode": "max"} | arguments
-    try:
-        scheduler = SCHEDULER_IMPORT[name]
-        if inspect.isfunction(scheduler):
-            scheduler = scheduler()
-        # Tune's `create_scheduler` leaves out, in silence, what it does not know.
-        known = inspect.signature(scheduler).parameters
-        refuse_unknown(arguments, known, f"scheduler_config of {name}")
-        return create_scheduler(name, **arguments)
-    except UsageError:
-        raise
-    except Exception as error:
-        raise UsageError(f"scheduler {name}: {one_line(error)}") from None
 
 
 def merge_settings(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from rllib_impass.experiments.run_record import (
     without_secrets,
     write_whole,
 )
+from rllib_impass.experiments.schedulers import wait_for_returns
 from rllib_impass.experiments.spec import load_experiments, make_experiment
 from rllib_impass.experiments.study_trial import (
     TIME_TRAINING,
@@ -212,6 +213,7 @@ class Study:
             trial_name_creator=trial_name,
             trial_dirname_creator=_trial_folder,
         )
+        wait_for_returns()
         return tune.Tuner(
             StudyTrial,
             param_space=self.param_space() | {"settings": search_space or {}},

@@ -189,6 +189,12 @@ def ppo_flags():
     return [*words, "--set", "model_config.fcnet_hiddens={grid_search: [[8], [9]]}"]
 
 
+def sweep_flags():
+    words = ["--run", "IMPASS", "-n", "sweep", "--scheduler", "asha", *SMALL_FLAGS]
+    words += ["--set", "lr={grid_search: [1e-4, 1e-3]}"]
+    return [*words, "--stop", "{training_iteration: 2}"]
+
+
 def fading_flags():
     words = ["--run", "IMPASS", "--import", "my_envs", "-n", "fading", *SMALL_FLAGS]
     words += ["--stop", "{training_iteration: 4}", "--checkpoint-freq", 1]
@@ -214,6 +220,7 @@ def trained(ray_session, tmp_path_factory):
         "restored": [*mine, "--restore", "mine", "--stop", "{training_iteration: 2}"],
         "own": [*own, "Mine-v0", "--stop", "{num_env_steps_sampled_lifetime: 64}"],
         "dead": [*own, "my_envs.Dead", "--stop", "{training_iteration: 1}"],
+        "sweep": [*sweep_flags(), "--env", "Pendulum-v1"],
         "fading": [*fading_flags(), "--env", "my_envs.Fading"],
         "late": [*own, "my_envs.Late", "--stop", "{training_iteration: 1_000}"],
     }
@@ -283,6 +290,18 @@ def test_a_failed_trial_says_why_and_is_exit_code_1(trained):
     assert f"failed: RuntimeError: {why}" in " ".join(done.stdout.split())
     assert "error.txt" in done.stdout
     assert done.stdout.rstrip().endswith("--experiment-name own-2 --resume")
+
+
+def test_a_scheduler_waits_for_the_end_of_a_first_episode(trained):
+    commands, folder = trained
+    assert commands["sweep"].returncode == 0, commands["sweep"].stderr
+    files = list((folder / "sweep").rglob("result.json"))
+    assert len(files) == 2
+    for file in files:
+        first, _ = map(json.loads, file.read_text().splitlines())
+        # An episode takes 200 steps.
+        assert first["num_env_steps_sampled_lifetime"] < 200
+        assert "episode_return_mean" not in first["env_runners"]
 
 
 def test_the_best_checkpoints_are_kept_and_the_last_one(trained):

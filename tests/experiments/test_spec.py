@@ -11,7 +11,9 @@ from ray.rllib.algorithms.ppo import PPO, PPOConfig
 import rllib_impass  # noqa: F401
 from rllib_impass.experiments.errors import UsageError
 from rllib_impass.experiments.result_keys import refuse_impossible
+from rllib_impass.experiments.schedulers import make_scheduler
 from rllib_impass.experiments.spec import load_experiments, make_experiment
+from toy_trials import idle_trials
 
 GOOD = """
 hop:
@@ -331,3 +333,17 @@ def test_a_python_file_that_cannot_be_used_is_named(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
         load_experiments(path)
+
+
+def test_population_based_training_waits_for_a_first_return():
+    entry = {
+        "run": "IMPASS",
+        "env": "Pendulum-v1",
+        "stop": {"training_iteration": 9},
+        "scheduler": "pbt",
+        "scheduler_config": {"hyperparam_mutations": {"lr": [1e-4, 1e-3]}},
+    }
+    scheduler = make_scheduler(make_experiment("x", entry))
+    (trial,) = idle_trials({})
+    decision = scheduler.on_trial_result(None, trial, {"time_total_s": 1.0})
+    assert decision == scheduler.CONTINUE
