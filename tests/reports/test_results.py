@@ -232,11 +232,10 @@ def test_labels_say_what_differs(tmp_path, trials, labels):
 
 
 def test_runs_come_in_the_order_of_their_trials_whichever_changed_last(tmp_path):
-    made = Experiment(tmp_path)
+    made = Experiment(tmp_path / "made")
     for seed in range(3):
         made.add("IMPASS", "Hopper-v5", seed, ROWS)
-    made.write()
-    notes = tmp_path / STATE_NAME
+    notes = made.write() / STATE_NAME
     state = json.loads(notes.read_text())
     state["trial_data"].reverse()
     notes.write_text(json.dumps(state))
