@@ -12,7 +12,7 @@ from rllib_command import RLLIB, assert_usage_error, rllib, rllib_many, running_
 
 ENVS = ("Pendulum-v1", "InvertedPendulum-v5")
 # As Tune calls them, and as the report does.
-LABELS = {"IMPASS": "IMPASS", "IMPALANoSS": "IMPALA-noSS", "D4PG": "D4PG"}
+LABELS = {"IMPALANoSS": "IMPALA-noSS", "D4PG": "D4PG"}
 SEEDS = (7, 8)
 BUDGET = 2500
 EVALUATIONS = 2
@@ -80,7 +80,7 @@ def test_an_interrupted_comparison_says_that_it_goes_on(comparison):
 
 def test_finished_trials_are_not_run_twice(comparison):
     folder, _, before, _ = comparison
-    assert 2 <= len(before) < 12
+    assert 2 <= len(before) < len(LABELS) * len(ENVS) * len(SEEDS)
     for file, content in before.items():
         assert file.read_bytes() == content
     assert [f.name for f in folder.parent.iterdir()] == ["small"]
