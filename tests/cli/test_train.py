@@ -192,6 +192,8 @@ def ppo_flags():
 def sweep_flags():
     words = ["--run", "IMPASS", "-n", "sweep", "--scheduler", "asha", *SMALL_FLAGS]
     words += ["--set", "lr={grid_search: [1e-4, 1e-3]}"]
+    # A single batch, however fast the machine is.
+    words += ["--set", "min_time_s_per_iteration=0"]
     return [*words, "--stop", "{training_iteration: 2}"]
 
 
