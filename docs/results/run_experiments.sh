@@ -13,10 +13,10 @@ shift
 # Two processes evaluate, because the clock stands still meanwhile and the cores would.
 common=(--set evaluation_num_env_runners=2 --storage-path "$storage")
 
-# For contenders that spend a second differently: the same machine for all.
-by_clock() { # NAME SEEDS ENV CONTENDER [FIRST_SEED [SECONDS]]
+# Six minutes each, for contenders that spend a second differently: the same machine for all.
+by_clock() { # NAME SEEDS ENV CONTENDER [FIRST_SEED]
   rllib compare --experiment-name "$1" --seeds "$2" --env "$3" --algos "$4" \
-    --first-seed "${5:-100}" --budget-seconds "${6:-360}" "${common[@]}"
+    --budget-seconds 360 --first-seed "${5:-100}" "${common[@]}"
 }
 
 # For variants of one algorithm: a machine that is slower for an hour does not decide.

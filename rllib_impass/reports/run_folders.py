@@ -85,7 +85,7 @@ def read_states(experiment: Path) -> dict[str, TrialState]:
 
 
 def _noted_trials(state: JsonDict) -> Iterator[JsonDict]:
-    """The trials in Tune's notes, in the order in which they last changed."""
+    """The trials in Tune's notes, which come out of a set: in any order."""
     for entry in state.get("trial_data", []):
         try:
             trial = json.loads(entry[0])

@@ -231,7 +231,7 @@ def test_labels_say_what_differs(tmp_path, trials, labels):
     assert labels_of(tmp_path, *trials) == labels
 
 
-def test_runs_come_in_the_order_of_their_trials_whichever_changed_last(tmp_path):
+def test_runs_come_in_the_order_of_their_trials_not_of_tunes_notes(tmp_path):
     made = Experiment(tmp_path / "made")
     for seed in range(3):
         made.add("IMPASS", "Hopper-v5", seed, ROWS)
