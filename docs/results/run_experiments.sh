@@ -19,11 +19,11 @@ by_clock() { # NAME SEEDS ENV CONTENDER [FIRST_SEED]
     --budget-seconds 360 --first-seed "${5:-100}" "${common[@]}"
 }
 
-# For variants of one algorithm: a machine that is slower for an hour does not decide.
-by_steps() { # NAME SEEDS ENV CONTENDER STEPS [EPISODES]
+# A machine that is slower for an hour does not decide.
+by_steps() { # NAME SEEDS ENV CONTENDER STEPS [EPISODES] [FIRST_SEED]
   rllib compare --experiment-name "$1" --seeds "$2" --env "$3" --algos "$4" \
-    --budget-steps "$5" --concurrent 1 --eval-episodes "${6:-5}" --first-seed 100 \
-    "${common[@]}"
+    --budget-steps "$5" --concurrent 1 --eval-episodes "${6:-5}" \
+    --first-seed "${7:-100}" "${common[@]}"
 }
 
 run_piece() {
@@ -35,13 +35,13 @@ run_piece() {
   hopper-ppo) by_clock "$1" 5 Hopper-v5 "$here/hopper_ppo.yaml" ;;
   swimmer-impass) by_clock "$1" 3 Swimmer-v5 IMPASS ;;
   swimmer-noss) by_steps "$1" 3 Swimmer-v5 IMPALANoSS 4_500_000 10 ;;
-  swimmer-d4pg) by_clock "$1" 3 Swimmer-v5 D4PG ;;
+  swimmer-d4pg) by_steps "$1" 3 Swimmer-v5 D4PG 800_000 10 ;;
   standup-impass) by_clock "$1" 3 HumanoidStandup-v5 IMPASS ;;
   standup-noss) by_steps "$1" 3 HumanoidStandup-v5 IMPALANoSS 1_150_000 10 ;;
-  standup-d4pg) by_clock "$1" 3 HumanoidStandup-v5 D4PG ;;
+  standup-d4pg) by_steps "$1" 3 HumanoidStandup-v5 D4PG 600_000 10 ;;
   striker-impass) by_clock "$1" 3 Striker-v0 IMPASS ;;
   striker-noss) by_steps "$1" 3 Striker-v0 IMPALANoSS 6_200_000 10 ;;
-  striker-d4pg) by_clock "$1" 3 Striker-v0 D4PG ;;
+  striker-d4pg) by_steps "$1" 3 Striker-v0 D4PG 800_000 10 ;;
   hopper-stacked-d4pg)
     by_clock "$1" 3 Hopper-v5 "$tuned/d4pg/hopper_stacked_d4pg.yaml"
     ;;
