@@ -38,7 +38,7 @@ def actors(
     quiet: train_options.Quiet = False,
     verbose: train_options.Verbose = 0,
 ) -> None:
-    """Train with 1, 2, 4 ... actors and recommend a number for this machine.
+    """Compare numbers of actors and recommend one for this machine.
 
     One trial at a time. Interrupted, the same command goes on with it.
 

@@ -39,7 +39,7 @@ def evaluate(
     ] = None,
     modules: Import = None,
 ) -> None:
-    """Evaluates the policy of a checkpoint.
+    """Evaluate the policy of a checkpoint.
 
     The episodes are those of the evaluation inside training, unless --seed
     says otherwise. Loading a checkpoint executes code: load only those you

@@ -23,7 +23,7 @@ def export(
     ] = False,
     modules: Import = None,
 ) -> None:
-    """Writes the policy of a checkpoint as one file for PyTorch alone.
+    """Write the policy of a checkpoint as one file for PyTorch alone.
 
     It holds the deterministic policy, its observation normaliser and its
     mapping to the env's actions; docs/export.md shows how to run it. Loading

@@ -44,7 +44,7 @@ def report(
     wandb: WandbProject = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Writes a page with figures and tables of finished or running trials.
+    """Write a page with figures and tables of trials.
 
     It holds learning curves, final scores with intervals, probabilities of
     improvement, time to a threshold, throughput, policy lag and action
