@@ -19,7 +19,7 @@ by_clock() { # NAME SEEDS ENV CONTENDER [FIRST_SEED]
     --budget-seconds 360 --first-seed "${5:-100}" "${common[@]}"
 }
 
-# A machine that is slower for an hour does not decide.
+# For the rest: a machine that is slower for an hour does not decide.
 by_steps() { # NAME SEEDS ENV CONTENDER STEPS [EPISODES] [FIRST_SEED]
   rllib compare --experiment-name "$1" --seeds "$2" --env "$3" --algos "$4" \
     --budget-steps "$5" --concurrent 1 --eval-episodes "${6:-5}" \
@@ -43,7 +43,7 @@ run_piece() {
   striker-noss) by_steps "$1" 3 Striker-v0 IMPALANoSS 6_200_000 10 ;;
   striker-d4pg) by_steps "$1" 3 Striker-v0 D4PG 800_000 10 ;;
   hopper-stacked-d4pg)
-    by_clock "$1" 3 Hopper-v5 "$tuned/d4pg/hopper_stacked_d4pg.yaml"
+    by_steps "$1" 5 Hopper-v5 "$tuned/d4pg/hopper_stacked_d4pg.yaml" 800_000 10 200
     ;;
   hopper-paper) by_clock "$1" 3 Hopper-v5 "$tuned/impass/hopper_paper_impass.yaml" ;;
   stacked-states)
