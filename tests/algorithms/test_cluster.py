@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -49,14 +50,17 @@ def test_training_survives_the_loss_of_a_node():
         ray.shutdown()
         cluster.shutdown()
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=380,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-    )
+    path = str(Path(__file__).parents[1])
+    # Where the cluster leaves its address, which a test beside this one could find.
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            capture_output=True,
+            text=True,
+            timeout=380,
+            check=False,
+            env={**os.environ, "PYTHONPATH": path, "RAY_TMPDIR": folder},
+        )
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
     assert lines, done.stderr[-3000:]
     _, before, after, healthy, longest = lines[0].split()

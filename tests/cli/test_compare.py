@@ -25,7 +25,7 @@ COMMAND = [
     *("--evaluations", str(EVALUATIONS), "--eval-episodes", "2"),
     *("--set", "num_env_runners=0", "--set", "num_envs_per_env_runner=4"),
     *("--set", "train_batch_size_per_learner=256"),
-    *("--set", "evaluation_num_env_runners=1"),
+    *("--set", "evaluation_num_env_runners=0"),
     *("--concurrent", "3", "-n", "small"),
 ]
 

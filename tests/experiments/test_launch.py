@@ -3,6 +3,10 @@
 import json
 import os
 import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -123,3 +127,21 @@ def test_imported_modules_are_found_here_and_by_workers(tmp_path, monkeypatch):
     assert os.environ["PYTHONPATH"] == f"elsewhere{os.pathsep}{tmp_path}"
     with pytest.raises(UsageError, match="--import no_such_module"):
         import_modules(["no_such_module"])
+
+
+def test_a_cluster_that_was_not_asked_for_is_not_joined():
+    script = """
+        from rllib_impass.experiments.launch import RayOptions, start_ray
+        start_ray(RayOptions(num_cpus=1, object_store_memory=100 * 1024 * 1024))
+    """
+    # The path of Ray's sockets has to be short.
+    with tempfile.TemporaryDirectory() as folder:
+        left_behind = Path(folder) / "ray" / "ray_current_cluster"
+        left_behind.parent.mkdir()
+        left_behind.write_text("127.0.0.1:9")
+        subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            timeout=100,
+            check=True,
+            env={**os.environ, "RAY_TMPDIR": folder},
+        )
