@@ -32,7 +32,7 @@ run_piece() {
   hopper-noss) by_clock "$1" 5 Hopper-v5 IMPALANoSS ;;
   # Seeds 100 and 101 were looked at while D4PG's settings were still being chosen.
   hopper-d4pg) by_clock "$1" 5 Hopper-v5 D4PG 200 ;;
-  hopper-ppo) by_clock "$1" 5 Hopper-v5 "$here/hopper_ppo.yaml" ;;
+  hopper-ppo) by_steps "$1" 5 Hopper-v5 "$here/hopper_ppo.yaml" 500_000 10 ;;
   swimmer-impass) by_clock "$1" 3 Swimmer-v5 IMPASS ;;
   swimmer-noss) by_steps "$1" 3 Swimmer-v5 IMPALANoSS 4_500_000 10 ;;
   swimmer-d4pg) by_steps "$1" 3 Swimmer-v5 D4PG 800_000 10 ;;
@@ -45,7 +45,9 @@ run_piece() {
   hopper-stacked-d4pg)
     by_steps "$1" 5 Hopper-v5 "$tuned/d4pg/hopper_stacked_d4pg.yaml" 800_000 10 200
     ;;
-  hopper-paper) by_clock "$1" 3 Hopper-v5 "$tuned/impass/hopper_paper_impass.yaml" ;;
+  hopper-paper)
+    by_steps "$1" 3 Hopper-v5 "$tuned/impass/hopper_paper_impass.yaml" 6_200_000 10
+    ;;
   stacked-states)
     by_steps "$1" 3 HopperPositions-v0 "$here/stacked_states.yaml" 2_000_000
     ;;
