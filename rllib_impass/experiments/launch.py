@@ -74,7 +74,7 @@ def start_ray(options: RayOptions, experiments: Sequence[NeedsCpus] = ()) -> Non
         )
     try:
         ray.init(
-            # With None, Ray would join what `ray start` left on this machine, alive or not.
+            # None would join what `ray start` left on this machine, alive or not.
             address=address or "local",
             logging_level=logging.INFO if options.show_logs else logging.ERROR,
             log_to_driver=options.show_logs,
