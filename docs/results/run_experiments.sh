@@ -32,7 +32,8 @@ run_piece() {
   hopper-noss) by_clock "$1" 5 Hopper-v5 IMPALANoSS ;;
   # Seeds 100 and 101 were looked at while D4PG's settings were still being chosen.
   hopper-d4pg) by_clock "$1" 5 Hopper-v5 D4PG 200 ;;
-  hopper-ppo) by_steps "$1" 5 Hopper-v5 "$here/hopper_ppo.yaml" 500_000 10 ;;
+  # The first five seeds were seen in evaluations that were wrong (tuning.md).
+  hopper-ppo) by_steps "$1" 5 Hopper-v5 "$here/hopper_ppo.yaml" 500_000 10 200 ;;
   swimmer-impass) by_clock "$1" 3 Swimmer-v5 IMPASS ;;
   swimmer-noss) by_steps "$1" 3 Swimmer-v5 IMPALANoSS 4_500_000 10 ;;
   swimmer-d4pg) by_steps "$1" 3 Swimmer-v5 D4PG 800_000 10 ;;
