@@ -52,7 +52,7 @@ def test_training_survives_the_loss_of_a_node():
     """
     path = str(Path(__file__).parents[1])
     # Where the cluster leaves its address, which a test beside this one could find.
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         done = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(script)],
             capture_output=True,

@@ -134,8 +134,8 @@ def test_a_cluster_that_was_not_asked_for_is_not_joined():
         from rllib_impass.experiments.launch import RayOptions, start_ray
         start_ray(RayOptions(num_cpus=1, object_store_memory=100 * 1024 * 1024))
     """
-    # The path of Ray's sockets has to be short.
-    with tempfile.TemporaryDirectory() as folder:
+    # The path of Ray's sockets has to be short; its last process may still write there.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         left_behind = Path(folder) / "ray" / "ray_current_cluster"
         left_behind.parent.mkdir()
         left_behind.write_text("127.0.0.1:9")
