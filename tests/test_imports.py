@@ -14,7 +14,7 @@ ALLOWED = {
     "connectors": {"ops"},
     "env": {"ops"},
     "algorithms": {"ops", "utils", "connectors", "env"},
-    "experiments": {"ops"},
+    "experiments": {"ops", "connectors"},
     "reports": set(),
     "cli": {"experiments", "reports"},
 }

@@ -13,7 +13,9 @@ from ray import tune
 from ray.air.integrations.wandb import WandbLoggerCallback, _WandbLoggingActor
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.impala import IMPALA, IMPALAConfig
+from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.connectors.common.numpy_to_tensor import NumpyToTensor
+from ray.rllib.connectors.env_to_module import MeanStdFilter
 from ray.rllib.connectors.learner import (
     AddObservationsFromEpisodesToBatch,
     AddOneTsToEpisodesAndTruncate,
@@ -32,6 +34,7 @@ from ray.train._internal.checkpoint_manager import _CheckpointManager
 from ray.train._internal.session import _TrainingResult
 
 from configs import small_config
+from filter_counts import num_filtered, num_filtered_in_evaluation
 from rllib_impass.algorithms.runner_state_server import RunnerStateServer
 from rllib_impass.connectors import StackStates
 
@@ -124,11 +127,29 @@ def test_our_state_server_ignores_weights_that_were_overtaken():
     assert server.pull_if_newer(0)["rl_module"] == "new"
 
 
-def test_evaluation_without_remote_runners_gets_no_connector_states_from_rllib():
-    # ActorLearner._before_evaluate brings them.
-    group = ray.rllib.env.env_runner_group.EnvRunnerGroup
-    source = inspect.getsource(group.sync_env_runner_states)
-    assert "self.num_healthy_remote_workers() == 0 and self.local_env_runner" in source
+@pytest.mark.parametrize("num_evaluating", [0, 1])
+def test_rllib_evaluates_without_the_connector_states_of_training(
+    build, num_evaluating
+):
+    # share_connector_states brings them; once this fails, nobody has to.
+    config = PPOConfig().environment("Pendulum-v1")
+    config.env_runners(
+        num_env_runners=0,
+        env_to_module_connector=lambda *args, **kwargs: MeanStdFilter(),
+    )
+    config.training(train_batch_size_per_learner=1000, num_epochs=1)
+    config.evaluation(
+        evaluation_interval=10,
+        evaluation_duration=1,
+        evaluation_num_env_runners=num_evaluating,
+    )
+    algorithm = build(config)
+    algorithm.train()
+    algorithm.evaluate()
+    assert num_filtered(algorithm.env_runner) >= 1000
+    # One episode of 200 steps.
+    (num_evaluated_with,) = num_filtered_in_evaluation(algorithm)
+    assert num_evaluated_with < 300
 
 
 def test_our_state_server_merges_its_two_writers():

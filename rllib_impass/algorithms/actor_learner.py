@@ -29,6 +29,7 @@ from ray.tune.execution.placement_groups import PlacementGroupFactory
 from rllib_impass.algorithms.actor_learner_config import ActorLearnerConfig
 from rllib_impass.algorithms.runner_state_server import RunnerStateServer
 from rllib_impass.algorithms.sample_requests import Sample, SampleRequests
+from rllib_impass.connectors.evaluation_states import share_connector_states
 from rllib_impass.env.trajectory_env_runner import forget_weights_version
 
 logger = logging.getLogger(__name__)
@@ -153,11 +154,7 @@ class ActorLearner(IMPALA):
         if not self.config.evaluation_parallel_to_training:
             # A checkpoint of this iteration then holds the weights that were evaluated.
             self._wait_for_learners()
-        # RLlib brings connector states to remote evaluation runners only.
-        if self.env_runner is not None and self.eval_env_runner is not None:
-            self.eval_env_runner.set_state(
-                self.env_runner.get_state(not_components=COMPONENT_RL_MODULE)
-            )
+        share_connector_states(self)
 
     def _train_in_turns(self) -> None:
         """One process, no actors: sample, train, repeat; reproducible for a seed."""

@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-from ray.rllib.utils import force_list
 
 from rllib_impass.experiments.checkpoint import (
     SavedAlgorithm,
@@ -19,6 +18,7 @@ from rllib_impass.experiments.checkpoint import (
     read_algorithm,
 )
 from rllib_impass.experiments.errors import UsageError
+from rllib_impass.experiments.settings import add_callback
 from rllib_impass.experiments.video import VideoRecorder
 from rllib_impass.ops.returns import action_smoothness
 
@@ -113,7 +113,7 @@ def evaluate(
     saved = read_algorithm(Path(checkpoint))
     config = evaluation_config(saved, seed)
     if on_episode_end is not None:
-        _add_callback(config, "on_episode_end", lambda **_: on_episode_end())
+        add_callback(config, "on_episode_end", lambda **_: on_episode_end())
     recorder = None
     if video_dir is not None:
         recorder = VideoRecorder(Path(video_dir), saved.path.name, video_episodes)
@@ -188,16 +188,9 @@ def _film(config: AlgorithmConfig, recorder: VideoRecorder) -> None:
     config.env_config = {**config.env_config, "render_mode": "rgb_array"}
     # Functions, not methods: RLlib deep-copies the config, and with a bound method the
     # object it belongs to.
-    _add_callback(config, "on_episode_start", lambda env, **_: recorder.start(env))
-    _add_callback(config, "on_episode_step", lambda env, **_: recorder.capture(env))
-    _add_callback(config, "on_episode_end", lambda **_: recorder.close())
-
-
-def _add_callback(
-    config: AlgorithmConfig, name: str, function: Callable[..., None]
-) -> None:
-    attribute = f"callbacks_{name}"
-    setattr(config, attribute, [*force_list(getattr(config, attribute)), function])
+    add_callback(config, "on_episode_start", lambda env, **_: recorder.start(env))
+    add_callback(config, "on_episode_step", lambda env, **_: recorder.capture(env))
+    add_callback(config, "on_episode_end", lambda **_: recorder.close())
 
 
 def _success_rate(episodes: list[SingleAgentEpisode]) -> float | None:

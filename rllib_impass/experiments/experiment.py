@@ -10,8 +10,8 @@ from typing import Any
 from ray import tune
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.utils import force_list
 
+from rllib_impass.connectors.evaluation_states import share_connector_states
 from rllib_impass.experiments import settings
 from rllib_impass.experiments.checkpoint_score import (
     CHECKPOINT_SCORE,
@@ -78,13 +78,11 @@ class Experiment:
             config.environment(settings.resolve_env(self.env))
         if self.restore is not None:
             restore = functools.partial(_restore, path=self.restore)
-            others = force_list(config.callbacks_on_algorithm_init)
-            config.callbacks(on_algorithm_init=[*others, restore])
+            settings.add_callback(config, "on_algorithm_init", restore)
         if self._score_key is not None:
-            others = force_list(config.callbacks_on_train_result)
-            config.callbacks(
-                on_train_result=[*others, CheckpointScore(self._score_key)]
-            )
+            score = CheckpointScore(self._score_key)
+            settings.add_callback(config, "on_train_result", score)
+        settings.add_callback(config, "on_evaluate_start", share_connector_states)
         return config
 
     def tune_checkpoints(self) -> tune.CheckpointConfig:

@@ -4,7 +4,7 @@ import dataclasses
 import importlib
 import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -16,6 +16,7 @@ from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.rllib.utils import force_list
 from ray.tune.error import TuneError
 from ray.tune.registry import ENV_CREATOR, _global_registry, get_trainable_cls
 from ray.tune.search.variant_generator import generate_variants
@@ -99,6 +100,14 @@ def apply_settings(config: AlgorithmConfig, values: dict[str, Any]) -> None:
         except UsageError:
             # A builder method that checks types; Tune resolves the attribute as well.
             setattr(config, name, value)
+
+
+def add_callback(
+    config: AlgorithmConfig, event: str, function: Callable[..., None]
+) -> None:
+    """Has a function called at an event of RLlib's, after those that are there."""
+    others = force_list(getattr(config, f"callbacks_{event}"))
+    config.callbacks(**{event: [*others, function]})
 
 
 def resolve_env(env: Any) -> Any:

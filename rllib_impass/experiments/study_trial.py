@@ -21,6 +21,7 @@ from ray.rllib.utils.metrics import EVALUATION_RESULTS
 from ray.tune.execution.placement_groups import PlacementGroupFactory
 from ray.tune.result import SHOULD_CHECKPOINT
 
+from rllib_impass.connectors.evaluation_states import share_connector_states
 from rllib_impass.experiments import settings
 
 TRIAL = "trial"
@@ -50,6 +51,7 @@ def build_config(params: dict[str, Any]) -> AlgorithmConfig:
         evaluation_duration_unit="episodes",
         evaluation_config=(config.evaluation_config or {}) | _EVALUATION,
     )
+    settings.add_callback(config, "on_evaluate_start", share_connector_states)
     _shorten_iterations(config, params)
     return config
 

@@ -11,6 +11,7 @@ from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 
 from configs import serial_config, small_config
 from faulty_learners import idle_queue_stats
+from filter_counts import num_filtered, num_filtered_in_evaluation
 from metrics_page import assert_reported, documented_metrics
 from rllib_impass import IMPALANoSSConfig
 from toy_envs import CountingEnv, SlowEnv
@@ -96,27 +97,22 @@ def test_rllibs_callbacks_work_through_the_episode_path(build, env):
     assert np.isfinite(result["env_runners"]["action_smoothness"])
 
 
-def test_rllibs_connectors_work_through_the_episode_path(build):
+@pytest.mark.parametrize("num_evaluating", [0, 1])
+def test_rllibs_connectors_work_through_the_episode_path(build, num_evaluating):
     config = small_config().env_runners(
-        env_to_module_connector=lambda *args, **kwargs: MeanStdFilter()
+        env_to_module_connector=lambda *args, **kwargs: MeanStdFilter(),
+        # RLlib's own message to a remote evaluation runner is dropped with this limit.
+        max_requests_in_flight_per_env_runner=1,
     )
-    algorithm = build(config)
+    algorithm = build(config.evaluation(evaluation_num_env_runners=num_evaluating))
     for _ in range(3):
         result = algorithm.train()
     assert trained(result) >= 256
     # The actors' filter statistics were merged, and evaluation uses them.
     assert num_filtered(algorithm.env_runner) > 100
-    algorithm._before_evaluate()
-    assert num_filtered(algorithm.eval_env_runner) == num_filtered(algorithm.env_runner)
     assert np.isfinite(algorithm.evaluate()["env_runners"]["episode_return_mean"])
-
-
-def num_filtered(runner):
-    """How many observations a runner's MeanStdFilter has seen."""
-    connectors = runner._env_to_module.connectors
-    (filter_,) = (c for c in connectors if isinstance(c, MeanStdFilter))
-    (statistics,) = filter_.get_state().values()
-    return statistics["running_stats"][0]["num_pushes"]
+    (num_evaluated_with,) = num_filtered_in_evaluation(algorithm)
+    assert num_evaluated_with >= num_filtered(algorithm.env_runner)
 
 
 @pytest.mark.parametrize("num_learners", [0, 1])
