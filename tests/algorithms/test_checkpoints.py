@@ -1,9 +1,5 @@
 """What is saved comes back: counters, weights, statistics, optimizers."""
 
-import subprocess
-import sys
-import textwrap
-
 import pytest
 from ray import tune
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -12,6 +8,7 @@ from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 from assertions import assert_same
 from configs import small_config
 from faulty_learners import SlowLearner
+from new_process import run_python
 from rllib_impass import IMPASS
 from toy_envs import FaultyEnv
 
@@ -154,12 +151,6 @@ def test_a_fresh_process_needs_only_the_import(build, tmp_path):
         algorithm = Algorithm.from_checkpoint({path!r})
         print(algorithm.evaluate()["env_runners"]["episode_return_mean"])
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    done = run_python(script, timeout=200)
     assert done.returncode == 0, done.stderr[-2000:]
     assert float(done.stdout.split()[-1]) == pytest.approx(score, abs=1e-9)

@@ -1,14 +1,12 @@
 """Two nodes, and then one."""
 
 import logging
-import os
-import subprocess
-import sys
 import tempfile
-import textwrap
 from pathlib import Path
 
 import pytest
+
+from new_process import run_python
 
 
 @pytest.mark.timeout(400)
@@ -53,14 +51,7 @@ def test_training_survives_the_loss_of_a_node():
     path = str(Path(__file__).parents[1])
     # Where the cluster leaves its address, which a test beside this one could find.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(script)],
-            capture_output=True,
-            text=True,
-            timeout=380,
-            check=False,
-            env={**os.environ, "PYTHONPATH": path, "RAY_TMPDIR": folder},
-        )
+        done = run_python(script, timeout=380, PYTHONPATH=path, RAY_TMPDIR=folder)
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
     assert lines, done.stderr[-3000:]
     _, before, after, healthy, longest = lines[0].split()

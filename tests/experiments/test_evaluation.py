@@ -1,9 +1,7 @@
 """A checkpoint is evaluated exactly as it was inside training."""
 
 import os
-import subprocess
 import sys
-import textwrap
 
 import imageio
 import numpy as np
@@ -12,6 +10,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.sac import SACConfig
 
 from configs import EVALUATION_EPISODES, serial_config, train_and_save
+from new_process import run_python
 from rllib_impass.experiments.errors import UsageError
 from rllib_impass.experiments.evaluation import evaluate
 from toy_envs import FaultyEnv, GoalEnv
@@ -154,15 +153,8 @@ def test_a_machine_without_graphics_is_told_in_one_line(run, tmp_path):
         except UsageError as error:
             print(error)
     """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
-        env=os.environ
-        | {"MUJOCO_GL": "osmesa", "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    path = os.pathsep.join(sys.path)
+    done = run_python(script, timeout=100, MUJOCO_GL="osmesa", PYTHONPATH=path)
     (line,) = done.stdout.splitlines()
     assert "set MUJOCO_GL" in line
     assert "Traceback" not in done.stderr

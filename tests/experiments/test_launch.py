@@ -3,13 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
-import textwrap
 from pathlib import Path
 
 import pytest
 
+from new_process import run_python
 from rllib_impass.experiments.class_paths import import_modules
 from rllib_impass.experiments.errors import UsageError
 from rllib_impass.experiments.launch import claim_folder, newest_run
@@ -139,9 +138,5 @@ def test_a_cluster_that_was_not_asked_for_is_not_joined():
         left_behind = Path(folder) / "ray" / "ray_current_cluster"
         left_behind.parent.mkdir()
         left_behind.write_text("127.0.0.1:9")
-        subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(script)],
-            timeout=100,
-            check=True,
-            env={**os.environ, "RAY_TMPDIR": folder},
-        )
+        done = run_python(script, timeout=100, RAY_TMPDIR=folder)
+    assert done.returncode == 0, done.stderr[-2000:]
