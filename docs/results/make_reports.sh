@@ -30,5 +30,5 @@ report() { # NAME PIECE...
 report report {hopper,swimmer,standup,striker}-{impass,noss,d4pg} \
   hopper-{ppo,stacked-d4pg,paper}
 report stacked_states stacked-states
-report ablations ablations
+report ablations ablations sigma
 report actors actors

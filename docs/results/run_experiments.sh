@@ -53,6 +53,7 @@ run_piece() {
     by_steps "$1" 3 HopperPositions-v0 "$here/stacked_states.yaml" 2_000_000
     ;;
   ablations) by_steps "$1" 2 Hopper-v5 "$here/ablations.yaml" 3_000_000 ;;
+  sigma) by_steps "$1" 5 Hopper-v5 "$here/sigma.yaml" 3_000_000 ;;
   actors)
     rllib actors --experiment-name "$1" --env Hopper-v5 --counts 1,2,4,8 --seeds 2 \
       --budget-seconds 240 --eval-episodes 5 --first-seed 100 "${common[@]}"
@@ -67,7 +68,7 @@ run_piece() {
 pieces=("$@")
 if [ $# -eq 0 ]; then
   pieces=({hopper,swimmer,standup,striker}-{impass,noss,d4pg} hopper-ppo
-    hopper-stacked-d4pg hopper-paper stacked-states ablations actors)
+    hopper-stacked-d4pg hopper-paper stacked-states ablations sigma actors)
 fi
 for piece in "${pieces[@]}"; do
   run_piece "$piece"
