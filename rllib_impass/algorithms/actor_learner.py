@@ -29,7 +29,7 @@ from ray.tune.execution.placement_groups import PlacementGroupFactory
 from rllib_impass.algorithms.actor_learner_config import ActorLearnerConfig
 from rllib_impass.algorithms.runner_state_server import RunnerStateServer
 from rllib_impass.algorithms.sample_requests import Sample, SampleRequests
-from rllib_impass.connectors.evaluation_states import share_connector_states
+from rllib_impass.connectors import share_connector_states
 from rllib_impass.env.trajectory_env_runner import forget_weights_version
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from ray import tune
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-from rllib_impass.connectors.evaluation_states import share_connector_states
+from rllib_impass.connectors import share_connector_states
 from rllib_impass.experiments import settings
 from rllib_impass.experiments.checkpoint_score import (
     CHECKPOINT_SCORE,

@@ -21,7 +21,7 @@ from ray.rllib.utils.metrics import EVALUATION_RESULTS
 from ray.tune.execution.placement_groups import PlacementGroupFactory
 from ray.tune.result import SHOULD_CHECKPOINT
 
-from rllib_impass.connectors.evaluation_states import share_connector_states
+from rllib_impass.connectors import share_connector_states
 from rllib_impass.experiments import settings
 
 TRIAL = "trial"
