@@ -120,7 +120,7 @@ def test_experiments_of_a_file_take_part_under_their_own_names(tmp_path):
 @pytest.mark.parametrize("example", list_examples(), ids=lambda e: e.id)
 def test_the_tuned_file_of_an_algorithm_and_a_task_is_found(example):
     found = tuned_example(example.run, example.env)
-    variants = {"quickstart", "sweep", "stacked", "paper"}
+    variants = {"quickstart", "sweep", "stacked", "paper", "sigma"}
     is_for_a_task = variants.isdisjoint(example.id.split("_"))
     assert (found.id == example.id) == is_for_a_task
     assert (found.run, found.env) == (example.run, example.env)
